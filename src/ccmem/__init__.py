@@ -1,0 +1,41 @@
+"""ccmem: learning from an endless stream without forgetting.
+
+Names are loaded when they are first used, so that ``import ccmem`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ccmem.memory import Event as Event
+    from ccmem.models import ARTC2A as ARTC2A
+    from ccmem.models import CCM as CCM
+    from ccmem.models import IncrementalGMM as IncrementalGMM
+    from ccmem.models import IncrementalWTA as IncrementalWTA
+    from ccmem.readout import ModalClassifier as ModalClassifier
+
+_HOME = {
+    "ARTC2A": "ccmem.models",
+    "CCM": "ccmem.models",
+    "Event": "ccmem.memory",
+    "IncrementalGMM": "ccmem.models",
+    "IncrementalWTA": "ccmem.models",
+    "ModalClassifier": "ccmem.readout",
+}
+"""Public name -> the module it lives in."""
+
+__all__ = ["ARTC2A", "CCM", "Event", "IncrementalGMM", "IncrementalWTA", "ModalClassifier", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'ccmem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,88 @@
+"""Bad input gets an error that names the value, the place and the remedy, before anything is changed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+
+Rule = tuple[Callable[[Any], bool], str]
+"""A test of a parameter's value, and how to say what it asks for."""
+
+
+def integer(least: int) -> Rule:
+    """A whole number of at least ``least``."""
+    return (lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least,
+            f"a whole number >= {least}")  # fmt: skip
+
+
+def number(least: float, most: float = math.inf, *, open_below: bool = False, open_above: bool = False) -> Rule:
+    """A finite or infinite number between two bounds, which belong to the range unless said to be open."""
+
+    def fits(v: Any) -> bool:
+        if not isinstance(v, numbers.Real) or isinstance(v, bool):
+            return False
+        value = float(v)
+        return (value > least if open_below else value >= least) and (value < most if open_above else value <= most)
+
+    return fits, f"a number in {'(' if open_below else '['}{least}, {most}{')' if open_above else ']'}"
+
+
+def choice(*names: str) -> Rule:
+    """One of some names."""
+    return lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(map(repr, names))
+
+
+def boolean() -> Rule:
+    """True or False."""
+    return lambda v: isinstance(v, (bool, np.bool_)), "True or False"
+
+
+def optional(rule: Rule) -> Rule:
+    """None, or what ``rule`` asks for."""
+    test, text = rule
+    return lambda v: v is None or test(v), f"{text}, or None"
+
+
+def either(first: Rule, second: Rule) -> Rule:
+    """What one of two rules asks for."""
+    return lambda v: first[0](v) or second[0](v), f"{first[1]}, or {second[1]}"
+
+
+def array() -> Rule:
+    """A numpy array (or nested list), looked at more closely where it is used."""
+    return lambda v: isinstance(v, (np.ndarray, list, tuple)), "an array"
+
+
+def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    """Raise for the first parameter whose value breaks its rule."""
+    for name, (test, text) in rules.items():
+        if not test(values[name]):
+            raise ValueError(f"{owner}: {name}={values[name]!r} is not possible; it must be {text}")
+
+
+_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
+"""Beyond these, squares and sums of them could overflow."""
+
+
+def check_finite(X: FloatArray, first_row: int = 0) -> None:
+    """Raise if ``X`` holds NaN, infinity, or numbers too large to be squared, naming the first such place."""
+    largest = _LARGEST[X.dtype]
+    # NaN makes both comparisons false, so one pass each over min and max settles the usual case
+    if X.size == 0 or (X.min() >= -largest and X.max() <= largest):
+        return
+    row, column = np.argwhere(~(np.abs(X) <= largest))[0]
+    value = X[row, column]
+    if np.isfinite(value):
+        trouble, remedy = f"is too large for {X.dtype}", "rescale the data"
+    else:
+        trouble, remedy = "cannot be learned from", "drop or impute rows with NaN or inf"
+    raise ValueError(
+        f"Input X contains {'NaN' if np.isnan(value) else value} at row {first_row + row}, column {column}, "
+        f"which {trouble}; {remedy} first"
+    )

@@ -1,0 +1,298 @@
+"""What all memories share: validation, chunks, growing, prediction, and the single-sample path.
+
+Data enters through :meth:`CompetitiveMemory.partial_fit` or :meth:`~CompetitiveMemory.learn_one`, is checked there
+once, and goes to the model's kernel as a whole chunk. The kernel may touch only the state; it returns how many rows it
+has learned, fewer than it was given when it needs room, which only this module makes. Nothing here sees a label.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from ccmem import competition
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem._validation import Rule, check_finite, check_parameters
+from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState
+
+EVENT_HISTORY = 10_000
+"""How many of the latest events a memory keeps."""
+
+REJECTED = -1
+"""The winner of a sample that a memory did not learn."""
+
+
+class Lesson(NamedTuple):
+    """What learning a chunk did, for whoever keeps something per unit (label votes, say)."""
+
+    winners: IntArray
+    """Unit that learned each row, as numbered when the row was learned; ``REJECTED`` where none did."""
+    changes: IntArray
+    """Merges and moves of units: journal lines (kind, row of the chunk, from, to, count), in order."""
+
+
+class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the memories: an online clusterer with the scikit-learn interface.
+
+    A model adds its parameters, rules for them, the names of those that fix the shape of the memory, a state, settings
+    and a kernel.
+    """
+
+    _rules: ClassVar[dict[str, Rule]]
+    _shape_parameters: ClassVar[tuple[str, ...]]
+    _epsilon: ClassVar[float] = 1e-5
+    _state: Any
+    random_state: Any
+
+    # What a model provides ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> Any:
+        """The state before the first sample."""
+
+    @abstractmethod
+    def _settings(self) -> tuple[Any, ...]:
+        """The parameters the kernel needs, as numbers of fixed type."""
+
+    @staticmethod
+    @abstractmethod
+    def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
+        """Learn rows of ``X`` in order; return how many, fewer than all if there is no room to go on."""
+
+    def _make_room(self) -> None:
+        """Grow the state; the journal has been emptied already."""
+
+    # Learning ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then learn the rows of ``X`` in order. ``labels_`` then holds their units, renumbered
+        without gaps. ``y`` is ignored."""
+        X = self._check(X, reset=True)
+        self._begin(X)
+        self._learn(X)
+        self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing. ``y`` is ignored."""
+        self._learn(self._check_chunk(X))
+        return self
+
+    def learn_one(self, x: Any) -> int:
+        """Learn one sample; return the unit that learned it, or -1 if the memory rejected it.
+
+        The quick path for single samples: an array of the memory's own type costs a few microseconds beside the
+        learning itself.
+        """
+        row = self._check_one(x)
+        if row is None:
+            return int(self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners[0])
+        winner = np.empty(1, np.int64)
+        if self._learn_kernel(self._state, self._settings(), row, winner) == 0:
+            return int(self._learn(row).winners[0])
+        if self._state.counters[JOURNALED]:
+            self._empty_journal(0)
+        return int(winner[0])
+
+    def _check_chunk(self, X: Any) -> FloatArray:
+        """Validate a chunk for ``partial_fit``, and begin if it is the first."""
+        first = not self.__sklearn_is_fitted__()
+        X = self._check(X, reset=first)
+        if first:
+            self._begin(X)
+        elif self._shape() != self._began_with:
+            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in
+                       zip(self._shape_parameters, self._began_with, self._shape(), strict=True) if old != new]  # fmt: skip
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
+                "call fit to start anew"
+            )
+        return X
+
+    def _begin(self, X: FloatArray) -> None:
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31, size=4)
+        rng = np.random.default_rng(seed)
+        previous = getattr(self, "_rng", None)
+        self._rng = rng
+        try:
+            state = self._new_state(X.shape[1], X.dtype)
+        except BaseException:
+            self._rng = previous
+            raise
+        self._state = state
+        self._began_with = self._shape()
+        self._history: deque[Event] = deque(maxlen=EVENT_HISTORY)
+
+    def _shape(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._shape_parameters)
+
+    def _learn(self, X: FloatArray) -> Lesson:
+        """Learn a checked chunk."""
+        winners = np.empty(len(X), np.int64)
+        settings = self._settings()
+        first_step = int(self._state.counters[SEEN])
+        changes = []
+        done = 0
+        while True:
+            done += self._learn_kernel(self._state, settings, X[done:], winners[done:])
+            if self._state.counters[JOURNALED]:
+                changes.append(self._empty_journal(first_step))
+            if done == len(X):
+                break
+            self._make_room()
+        return Lesson(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
+
+    def _empty_journal(self, first_step: int) -> IntArray:
+        """Move events from the journal to the history; return the rest, with steps counted from ``first_step``."""
+        counters, journal = self._state.counters, self._state.journal
+        lines = journal[: counters[JOURNALED]].copy()
+        counters[JOURNALED] = 0
+        unit_changes = lines[:, 0] >= MERGE
+        for kind, *place in lines[~unit_changes].tolist():
+            self._history.append(Event("new_block" if kind == NEW_BLOCK else "recall", *place))
+        lines = lines[unit_changes]
+        lines[:, 1] -= first_step
+        return lines
+
+    # Reading the memory ------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> IntArray:
+        """Best matching unit of every row, over the whole memory."""
+        self._require_units()
+        return self._winners(self._check(X, reset=False))
+
+    def predict_one(self, x: Any) -> int:
+        """Best matching unit of one sample; the quick path, like :meth:`learn_one`."""
+        self._require_units()
+        row = self._check_one(x)
+        if row is None:
+            row = self._check(np.asarray(x).reshape(1, -1), reset=False)
+        return int(self._winners(row)[0])
+
+    def transform(self, X: Any) -> FloatArray:
+        """Similarity (or, for the models that compare by distance, distance) of every row to every unit."""
+        self._require_units()
+        X = self._check(X, reset=False)
+        prototypes = self._state.prototypes[: self.n_units_]
+        out = np.empty((len(X), len(prototypes)), X.dtype)
+        self._score(X, prototypes, out)
+        return out
+
+    def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
+        """Best matching unit of every checked row among those that compete (all that may, by default)."""
+        winners = np.empty(len(X), np.int64)
+        able = self._able()
+        self._match(X, self._state.prototypes[: len(able)], able if competes is None else able & competes, winners)
+        return winners
+
+    def _able(self) -> BoolArray:
+        """Which units may win at test time."""
+        return np.ones(self.n_units_, np.bool_)
+
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        competition.similarities(X, prototypes, self._epsilon, out)
+
+    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
+        competition.most_similar(X, prototypes, competes, self._epsilon, winners)
+
+    @property
+    def n_units_(self) -> int:
+        """How many units there are."""
+        return int(self._started().counters[UNITS])
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many samples have been seen since learning began, learned or not."""
+        return int(self._started().counters[SEEN])
+
+    @property
+    def prototypes_(self) -> FloatArray:
+        """What each unit stands for: an array of shape (n_units_, n_features_in_), a copy."""
+        return self._started().prototypes[: self.n_units_].copy()  # type: ignore[no-any-return]
+
+    @property
+    def win_counts_(self) -> IntArray:
+        """How many samples each unit has learned, a copy."""
+        return self._started().wins[: self.n_units_].copy()  # type: ignore[no-any-return]
+
+    @property
+    def learning_rates_(self) -> FloatArray:
+        """How far each unit will move at its next win, a copy."""
+        return self._started().rates[: self.n_units_].copy()  # type: ignore[no-any-return]
+
+    def _started(self) -> UnitState:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet; call fit, partial_fit or learn_one first"
+            )
+        return self._state  # type: ignore[no-any-return]
+
+    def _require_units(self) -> None:
+        if self._started().counters[UNITS] == 0:
+            raise NotFittedError(
+                f"This {type(self).__name__} has no unit yet: all it was given so far were zero vectors, "
+                "which have no direction"
+            )
+
+    # Input -------------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Any, reset: bool) -> FloatArray:
+        """``X`` as a contiguous float32 or float64 array, parameters and values checked, nothing changed if bad."""
+        if reset:
+            check_parameters(type(self).__name__, self._rules, vars(self))
+        dtype = [np.float64, np.float32] if reset else self._started().prototypes.dtype
+        before = {name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(self)}
+        checked: FloatArray = validate_data(
+            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite=False, ensure_min_samples=1
+        )
+        try:
+            check_finite(checked)
+        except ValueError:
+            if reset:
+                for name in ("n_features_in_", "feature_names_in_"):
+                    vars(self).pop(name, None)
+                vars(self).update(before)
+            raise
+        return checked if checked.flags.writeable else _as_writeable(checked)
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
+        if not (isinstance(x, np.ndarray) and self.__sklearn_is_fitted__()):
+            return None
+        prototypes = self._state.prototypes
+        if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:]:
+            return None
+        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
+            return None
+        return x.reshape(1, -1)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_units_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.non_deterministic = False
+        return tags
+
+
+def _as_writeable(X: FloatArray) -> FloatArray:
+    """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
+
+    class Window:
+        owner = X
+        __array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
+
+    return np.asarray(Window())

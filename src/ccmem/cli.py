@@ -1,0 +1,61 @@
+"""The ``ccmem`` command: a table of subcommands, each in a module that is imported only when it is called.
+
+Exit codes, the same for every subcommand: 0 done, 1 an error that the message explains, 2 a wrong command line,
+130 stopped by Ctrl-C (143 by SIGTERM) after saving what there was to save.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from ccmem import __version__
+
+COMMANDS = {
+    "reproduce": "run the paper's experiments and print its tables beside ours",
+}
+"""Subcommand -> one line of help. The module is ``ccmem.commands.<name>``, with ``configure(parser)`` and
+``run(arguments) -> exit code``."""
+
+
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The parser; only ``command``'s own options are loaded, so that ``ccmem --help`` imports nothing heavy."""
+    parser = argparse.ArgumentParser(
+        prog="ccmem",
+        description="Learn from an endless stream without forgetting.",
+        epilog="'ccmem COMMAND --help' shows a command's options and an example.",
+    )
+    parser.add_argument("--version", action="version", version=f"ccmem {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        if name == command:
+            importlib.import_module(f"ccmem.commands.{name}").configure(subparser)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the ``ccmem`` command; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command = next((word for word in words if word in COMMANDS), None)
+    options = build_parser(command).parse_args(words)
+    try:
+        return int(importlib.import_module(f"ccmem.commands.{options.command}").run(options))
+    except KeyboardInterrupt:
+        print("ccmem: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output went away: nothing to say, and nowhere to say it
+        sys.stderr.close()
+        return 1
+    except (ValueError, OSError, ImportError) as problem:
+        print(f"ccmem {options.command}: {problem}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

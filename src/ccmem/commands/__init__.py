@@ -1,0 +1,1 @@
+"""One module per subcommand of ``ccmem``; ``ccmem.cli`` has the list."""

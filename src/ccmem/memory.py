@@ -1,0 +1,73 @@
+"""The state that every model shares, as NamedTuples of arrays that numba takes whole.
+
+A model's state is a NamedTuple whose first five fields are those of :class:`UnitState`; more may follow. Everything
+that changes while learning is in these arrays (scalars in ``counters``), so copying, comparing and saving a memory is
+one generic loop over fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem._jit import kernel
+from ccmem._typing import FloatArray, IntArray
+
+SEEN, UNITS, JOURNALED = 0, 1, 2
+"""Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""
+OWN = 3
+
+NEW_BLOCK, RECALL, MERGE, MOVE = 0, 1, 2, 3
+"""What a line of the journal tells: blocks that begin or return, units that merge or change their index."""
+JOURNAL_LINES = 256
+
+
+class UnitState(NamedTuple):
+    """Prototypes and what each has been through; rows beyond ``counters[UNITS]`` are room to grow."""
+
+    prototypes: FloatArray
+    rates: FloatArray
+    wins: IntArray
+    counters: IntArray
+    journal: IntArray
+    """Lines (kind, step, from, to, count) since Python last looked; see the kinds above."""
+
+
+class Event(NamedTuple):
+    """Something that a stream did: a new block began, or an old one came back."""
+
+    kind: str
+    """``"new_block"`` or ``"recall"``."""
+    step: int
+    """Index of the sample (from 0, since learning began) at which it was noticed."""
+    from_block: int
+    to_block: int
+    count: int
+    """The alarm that made a new block, or the hits that made a recall."""
+
+
+def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
+    """Room for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
+    return UnitState(
+        prototypes=np.zeros((capacity, n_features), dtype),
+        rates=np.full(capacity, learning_rate, np.float64),
+        wins=np.zeros(capacity, np.int64),
+        counters=np.zeros(OWN + n_own, np.int64),
+        journal=np.zeros((JOURNAL_LINES, 5), np.int64),
+    )
+
+
+def grown(array: Any, rows: int, fill: float = 0) -> Any:
+    """A copy of ``array`` with ``rows`` rows, the new ones filled with ``fill``."""
+    larger = np.full((rows, *array.shape[1:]), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def note(counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int) -> None:
+    """Add a line to the journal; the caller has made sure that there is room."""
+    line = journal[counters[JOURNALED]]
+    line[0], line[1], line[2], line[3], line[4] = kind, counters[SEEN], origin, target, count
+    counters[JOURNALED] += 1

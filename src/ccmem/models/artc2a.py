@@ -1,0 +1,251 @@
+"""ART-C 2A: adaptive resonance with a bound on the number of units.
+
+For a sample x, prototypes M[i] of unit length and vigilance rho (paper, algorithm 3):
+
+    x' = x / (|x| + e),   h[i] = M[i] . x'
+    resonance         if max h > rho:   M[i] <- (v[i] x' + (1 - v[i]) M[i]) / |...|,   v[i] <- decay * v[i]
+    mismatch reset    otherwise:        x' becomes a new unit, with the first rate
+    constraint reset  if units > bound: the two most similar units are replaced by their renormalised mean,
+                                        and rho is set anew
+
+Source: A. Ororbia, "Continual Competitive Memory", 2021, after He, Tan, Tan, "Modified ART 2A growing network capable of
+generating a fixed number of nodes", 2004. Ties go to the lowest index (of pairs: to the lowest first unit, then the
+lowest second). Left open there and chosen here: the merged unit keeps the smaller of both rates and the sum of both win
+counts; a zero vector has no direction and is not learned. ``vigilance_reset`` says what rho becomes: ``"input"``, the
+best match of the sample that caused the reset, comes near the paper's table; ``"pair"``, the similarity of the merged
+pair, makes thousands of merges and does not.
+
+>>> import numpy as np
+>>> memory = ARTC2A(max_units=2, vigilance=0.9, learning_rate=1.0)
+>>> memory.partial_fit(np.array([[5.0, 0.0], [0.0, 2.0], [3.0, 4.0]])).prototypes_.round(3)   # 2 and 3 are merged
+array([[1.   , 0.   ],
+       [0.316, 0.949]])
+>>> memory.win_counts_.tolist(), round(memory.vigilance_, 3)      # 0.8: best match of (3, 4) before it was added
+([1, 2], 0.8)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ccmem import _naive
+from ccmem._jit import kernel
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem._validation import Rule, choice, integer, number, optional
+from ccmem.base import REJECTED, CompetitiveMemory
+from ccmem.competition import dot, unit_scale
+from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
+from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
+
+
+def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate: float, rate_decay: float,
+          vigilance_reset: str, epsilon: float = 1e-5) -> dict[str, Any]:  # fmt: skip
+    """The rules above, read aloud."""
+    M: list[FloatArray] = []
+    v: list[float] = []
+    C: list[int] = []
+    rho, winners = vigilance, []
+    for x in X:
+        if not x.any():
+            winners.append(REJECTED)
+            continue
+        scale = _naive.unit_scale(x, epsilon)
+        h = [_naive.dot(m, x) * scale for m in M]
+        i = h.index(max(h)) if h else -1
+        if h and h[i] > rho:
+            keep, gain = X.dtype.type(1.0 - v[i]), X.dtype.type(v[i] * scale)
+            M[i] = _naive.renormalised(keep * M[i] + gain * x, 0.0)
+            v[i] *= rate_decay
+            C[i] += 1
+            winners.append(i)
+            continue
+        winners.append(len(M))
+        M.append(X.dtype.type(scale) * x)
+        v.append(learning_rate)
+        C.append(1)
+        if max_units is not None and len(M) > max_units:
+            pairs = [(-_naive.dot(M[a], M[b]), a, b) for a in range(len(M)) for b in range(a + 1, len(M))]
+            negative, a, b = min(pairs)
+            M[a] = _naive.renormalised(M[a] + X.dtype.type(0.5) * (M[b] - M[a]), 0.0)
+            v[a], C[a] = min(v[a], v[b]), C[a] + C[b]
+            M[b], v[b], C[b] = M[-1], v[-1], C[-1]
+            del M[-1], v[-1], C[-1]
+            rho = max(h) if vigilance_reset == "input" else -negative
+    return {"prototypes_": np.array(M), "learning_rates_": v, "win_counts_": C, "winners": winners, "vigilance_": rho}
+
+
+class ARTState(NamedTuple):
+    prototypes: FloatArray
+    rates: FloatArray
+    wins: IntArray
+    counters: IntArray
+    journal: IntArray
+    vigilance: FloatArray
+    """rho, a vector of one."""
+    pair_similarity: FloatArray
+    """Similarity of every two units, as of when neither was ``moved`` yet (empty without a bound)."""
+    moved: BoolArray
+
+
+class ARTSettings(NamedTuple):
+    max_units: int
+    learning_rate: float
+    rate_decay: float
+    reset_to_input: bool
+    epsilon: float
+
+
+@kernel
+def closest_pair(state: ARTState) -> tuple[int, int, float]:
+    """The two most similar units; only pairs with a unit that moved since the last call are computed anew."""
+    n = state.counters[UNITS]
+    for a in range(n):
+        for b in range(a):
+            if state.moved[a] or state.moved[b]:
+                state.pair_similarity[a, b] = dot(state.prototypes[a], state.prototypes[b])
+    state.moved[:n] = False
+    first, second, most = -1, -1, -np.inf
+    for a in range(n):
+        for b in range(a + 1, n):
+            if state.pair_similarity[b, a] > most:
+                first, second, most = a, b, state.pair_similarity[b, a]
+    return first, second, most
+
+
+@kernel
+def merge_closest(state: ARTState) -> float:
+    """Merge the two most similar units, move the last one into the gap; return their similarity."""
+    a, b, similarity = closest_pair(state)
+    last = state.counters[UNITS] - 1
+    hebbian_move(state.prototypes[a], state.prototypes[b], 0.5)
+    renormalise(state.prototypes[a], 0.0)
+    state.rates[a] = min(state.rates[a], state.rates[b])
+    state.wins[a] += state.wins[b]
+    note(state.counters, state.journal, MERGE, b, a, state.wins[a])
+    if b != last:
+        state.prototypes[b] = state.prototypes[last]
+        state.rates[b] = state.rates[last]
+        state.wins[b] = state.wins[last]
+        note(state.counters, state.journal, MOVE, last, b, state.wins[b])
+    state.moved[a] = True
+    state.moved[b] = True
+    state.counters[UNITS] = last
+    return similarity
+
+
+@kernel
+def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArray) -> int:
+    counters, bounded = state.counters, settings.max_units > 0
+    for r in range(X.shape[0]):
+        x, n = X[r], counters[UNITS]
+        if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
+            return r
+        squared_length = dot(x, x)
+        if squared_length == 0.0:
+            winners[r] = REJECTED
+            counters[SEEN] += 1
+            continue
+        scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
+        best, best_match = -1, -np.inf
+        for i in range(n):
+            match = dot(state.prototypes[i], x) * scale
+            if match > best_match:
+                best, best_match = i, match
+        if best_match > state.vigilance[0]:
+            renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
+            count_win(state.rates, state.wins, best, settings.rate_decay)
+        else:
+            best = n
+            copy_scaled(state.prototypes[n], x, scale)
+            state.rates[n] = settings.learning_rate
+            state.wins[n] = 1
+            counters[UNITS] = n + 1
+            if bounded and n + 1 > settings.max_units:
+                state.moved[n] = True
+                similarity = merge_closest(state)
+                state.vigilance[0] = best_match if settings.reset_to_input else similarity
+        if bounded:
+            state.moved[best] = True
+        winners[r] = best
+        counters[SEEN] += 1
+    return X.shape[0]
+
+
+class ARTC2A(CompetitiveMemory):
+    """ART-C 2A: a new unit for whatever matches none, merging the closest two when there are too many.
+
+    Parameters
+    ----------
+    max_units : int or None, default=125
+        Bound on the number of units (C_theta in the paper); None lets the memory grow without end.
+    vigilance : float, default=0.9
+        A sample must match a unit better than this to be learned by it (rho); lowered by constraint resets. The paper
+        does not give its first value.
+    learning_rate : float, default=0.02
+        Part of the way to the sample that a unit moves at its first resonance (the paper's value for MNIST).
+    rate_decay : float, default=1.0
+        What a unit's rate is multiplied with at each resonance (the paper's value for MNIST).
+    vigilance_reset : "input" or "pair", default="input"
+        What the vigilance becomes at a constraint reset: the best match of the sample that caused it, or the similarity
+        of the merged pair. "input" is the reading that comes near the paper's table.
+    random_state : ignored
+        This model draws no random numbers; the parameter is there for symmetry.
+
+    Attributes
+    ----------
+    vigilance_ : float
+        The vigilance as it is now.
+    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
+        What the memory holds; see :class:`ccmem.base.CompetitiveMemory`. A merge renumbers at most two units.
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "max_units": optional(integer(1)),
+        "vigilance": number(-1.0, 1.0),
+        "learning_rate": number(0.0, 1.0, open_below=True),
+        "rate_decay": number(0.0, 1.0, open_below=True),
+        "vigilance_reset": choice("input", "pair"),
+    }
+    _shape_parameters = ("max_units",)
+    _learn_kernel = staticmethod(learn)
+
+    def __init__(self, max_units: int | None = 125, *, vigilance: float = 0.9, learning_rate: float = 0.02,
+                 rate_decay: float = 1.0, vigilance_reset: str = "input", random_state: Any = None) -> None:  # fmt: skip
+        self.max_units = max_units
+        self.vigilance = vigilance
+        self.learning_rate = learning_rate
+        self.rate_decay = rate_decay
+        self.vigilance_reset = vigilance_reset
+        self.random_state = random_state
+
+    @property
+    def vigilance_(self) -> float:
+        """The vigilance as it is now, after any constraint resets."""
+        self._started()
+        return float(self._state.vigilance[0])
+
+    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> ARTState:
+        capacity = 64 if self.max_units is None else self.max_units + 1
+        pairs = 0 if self.max_units is None else capacity
+        return ARTState(
+            *new_units(capacity, n_features, dtype, self.learning_rate),
+            vigilance=np.array([self.vigilance], np.float64),
+            pair_similarity=np.zeros((pairs, pairs)),
+            moved=np.zeros(pairs, np.bool_),
+        )
+
+    def _make_room(self) -> None:
+        state = self._state
+        if state.counters[UNITS] == len(state.prototypes):
+            rows = 2 * len(state.prototypes)
+            self._state = state._replace(
+                prototypes=grown(state.prototypes, rows), rates=grown(state.rates, rows), wins=grown(state.wins, rows)
+            )
+
+    def _settings(self) -> ARTSettings:
+        return ARTSettings(
+            int(self.max_units or 0), float(self.learning_rate), float(self.rate_decay),
+            self.vigilance_reset == "input", self._epsilon,
+        )  # fmt: skip

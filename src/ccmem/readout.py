@@ -1,0 +1,244 @@
+"""From units to labels: modal classification on top of any memory.
+
+Each unit counts the labels of the samples it learned; a sample's class is the majority label of its best matching unit
+(paper, section 4.4). The memory never sees a label, so what it learns does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from ccmem._jit import kernel
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.base import REJECTED, CompetitiveMemory, Lesson
+from ccmem.memory import MERGE, grown
+
+UNLABELED = -1
+"""Code of a missing label."""
+
+
+@kernel
+def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: IntArray) -> None:
+    """Add each row's label to the unit that learned it, following merges and moves of units as they happened."""
+    change = 0
+    for r in range(winners.shape[0]):
+        if winners[r] != REJECTED and codes[r] != UNLABELED:
+            votes[winners[r], codes[r]] += 1
+        while change < changes.shape[0] and changes[change, 1] == r:
+            origin, target = changes[change, 2], changes[change, 3]
+            if changes[change, 0] == MERGE:
+                votes[target] += votes[origin]
+            else:
+                votes[target] = votes[origin]
+            votes[origin] = 0
+            change += 1
+
+
+class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn a memory into a classifier: majority label of the best matching unit.
+
+    New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
+    ``unlabeled``) still teaches the memory, but casts no vote. Units without votes do not answer.
+
+    Parameters
+    ----------
+    memory : a competitive memory
+        It is cloned, not changed; the one that learns is ``memory_``.
+    unlabeled : label or None, default=None
+        A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
+
+    Attributes
+    ----------
+    memory_ : the memory that has learned.
+    classes_ : array of the labels seen so far, sorted.
+    votes_ : array of shape (n_units, n_classes), how often each unit learned each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmem import IncrementalWTA, ModalClassifier
+    >>> clf = ModalClassifier(IncrementalWTA(n_units=2, learning_rate=0.1))
+    >>> X = np.array([[0.0], [10.0], [1.0], [9.0]])
+    >>> clf.partial_fit(X, ["low", "high", None, "high"]).predict([[2.0], [8.0]])
+    array(['low', 'high'], dtype=object)
+    >>> clf.partial_fit(X, None).votes_            # a chunk without labels
+    array([[0, 1],
+           [2, 0]])
+    """
+
+    def __init__(self, memory: CompetitiveMemory, *, unlabeled: Any = None) -> None:
+        self.memory = memory
+        self.unlabeled = unlabeled
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then learn the rows of ``X`` and their labels in order."""
+        if y is None:
+            raise ValueError(
+                "ModalClassifier.fit requires y to be passed, but the target y is None; "
+                "use partial_fit for chunks without labels"
+            )
+        fresh = clone(self)
+        fresh._teach(X, y, None)
+        for name in ("memory_", "classes_", "_votes"):
+            setattr(self, name, getattr(fresh, name))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """Learn the rows of ``X`` in order, with their labels where there are any.
+
+        ``classes`` may announce labels to come; it is never needed.
+        """
+        self._teach(X, y, classes)
+        return self
+
+    def learn_one(self, x: Any, y: Any = None) -> int:
+        """Learn one sample, with its label if it has one; return the unit that learned it, or -1."""
+        known = hasattr(self, "memory_")
+        if known and (row := self.memory_._check_one(x)) is not None:
+            code = self._code_of(y)
+            if code is not None:
+                lesson = self.memory_._learn(row)
+                self._vote(lesson, np.array([code]))
+                return int(lesson.winners[0])
+        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
+        return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])
+
+    def predict(self, X: Any) -> Any:
+        """The majority label of each row's best matching unit."""
+        return self.classes_[self._votes_for(X).argmax(axis=1)]
+
+    def predict_one(self, x: Any) -> Any:
+        """The label of one sample; the quick path, like :meth:`learn_one`."""
+        self._require_votes()
+        row = self.memory_._check_one(x)
+        if row is None:
+            return self.predict(np.asarray(x).reshape(1, -1))[0]
+        unit = self.memory_._winners(row, self._answering())[0]
+        return self.classes_[self._votes[unit].argmax()]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Share of each class among the votes of each row's best matching unit."""
+        votes = self._votes_for(X)
+        return votes / votes.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+    @property
+    def votes_(self) -> IntArray:
+        """How often each unit learned each label, a copy."""
+        self._require_memory()
+        return self._votes[: self.memory_.n_units_].copy()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of ``X``."""
+        self._require_memory(AttributeError)
+        return int(self.memory_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of ``X``, if they had any."""
+        self._require_memory(AttributeError)
+        return self.memory_.feature_names_in_
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _teach(self, X: Any, y: Any, classes: Any) -> Lesson:
+        """Learn a chunk; nothing changes unless all of it can be learned."""
+        if not isinstance(self.memory, CompetitiveMemory):
+            raise TypeError(
+                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
+                "such as CCM()"
+            )
+        first = not hasattr(self, "memory_")
+        memory = clone(self.memory) if first else self.memory_
+        rows = memory._check_chunk(X)
+        labels, missing = self._check_labels(y, len(rows))
+        old = np.empty(0, labels.dtype) if first else self.classes_
+        announced = np.asarray([] if classes is None else classes)
+        new_classes = _sorted_union(old, labels[~missing], announced)
+        codes = np.full(len(rows), UNLABELED, np.int64)
+        codes[~missing] = np.searchsorted(new_classes, labels[~missing].astype(new_classes.dtype))
+        if first:
+            self._votes: IntArray = np.zeros((memory.n_units_, len(new_classes)), np.int64)
+        elif len(new_classes) > len(old):
+            votes = np.zeros((len(self._votes), len(new_classes)), np.int64)
+            votes[:, np.searchsorted(new_classes, old)] = self._votes
+            self._votes = votes
+        self.memory_, self.classes_ = memory, new_classes
+        lesson = memory._learn(rows)
+        self._vote(lesson, codes)
+        return lesson
+
+    def _vote(self, lesson: Lesson, codes: IntArray) -> None:
+        room = len(self.memory_._state.prototypes)
+        if len(self._votes) < room:
+            self._votes = grown(self._votes, room)
+        count_votes(self._votes, lesson.winners, codes, lesson.changes)
+
+    def _check_labels(self, y: Any, n_rows: int) -> tuple[Any, BoolArray]:
+        """Labels as an array, and which of them are missing."""
+        if y is None:
+            return np.empty(n_rows), np.ones(n_rows, np.bool_)
+        labels = column_or_1d(np.asarray(y), warn=True, dtype=None)
+        if len(labels) != n_rows:
+            raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
+        if labels.dtype.kind in "US":
+            labels = labels.astype(object)
+        missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(n_rows, np.bool_)  # NaN is not itself
+        if labels.dtype.kind == "O":
+            missing = np.asarray([bool(m is not False) or v is None for m, v in zip(missing, labels, strict=True)])
+        if self.unlabeled is not None:
+            missing = missing | np.asarray(labels == self.unlabeled, np.bool_)
+        if not missing.all():
+            known = labels[~missing]
+            check_classification_targets(known)
+            if type_of_target(known) == "unknown":
+                raise ValueError(f"Unknown label type: {known[0]!r} in y; labels must be numbers or strings")
+        return labels, np.asarray(missing, np.bool_)
+
+    def _code_of(self, y: Any) -> int | None:
+        """Code of a label already known, UNLABELED for a missing one, None if it takes a closer look."""
+        if y is None:
+            return UNLABELED
+        if self.unlabeled is not None or y != y:
+            return None
+        place = np.flatnonzero(self.classes_ == y)
+        return int(place[0]) if place.size else None
+
+    def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
+        if not hasattr(self, "memory_"):
+            raise error("This ModalClassifier has learned nothing yet; call fit or partial_fit first")
+
+    def _answering(self) -> BoolArray:
+        return self._votes[: self.memory_.n_units_].any(axis=1)  # type: ignore[no-any-return]
+
+    def _require_votes(self) -> None:
+        self._require_memory()
+        if not self._votes.any():
+            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
+
+    def _votes_for(self, X: Any) -> IntArray:
+        self._require_votes()
+        units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
+        return self._votes[units]  # type: ignore[no-any-return]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "memory_")
+
+
+def _sorted_union(*labels: Any) -> Any:
+    """All distinct labels, sorted, in the type of the first array that has any."""
+    parts = [part for part in labels if len(part)]
+    if not parts:
+        return labels[0]
+    try:
+        return np.unique(np.concatenate([np.asarray(part) for part in parts]))
+    except TypeError as problem:
+        raise ValueError(
+            f"y mixes labels that cannot be sorted together ({problem}); use numbers or strings, not both"
+        ) from problem

@@ -1,0 +1,55 @@
+"""How a winner moves: the Hebbian move, the renormalising move, and what a win leaves behind.
+
+Moves are done in the type of the data; the numbers that steer them (rates, scales) are doubles, rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem._jit import kernel
+from ccmem._typing import FloatArray, IntArray
+from ccmem.competition import dot
+
+
+@kernel
+def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
+    """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
+    step = prototype.dtype.type(rate)
+    for i in range(prototype.shape[0]):
+        prototype[i] = prototype[i] + step * (x[i] - prototype[i])
+
+
+@kernel
+def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
+    """M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, where x' = scale * x has unit length."""
+    keep = prototype.dtype.type(1.0 - rate)
+    gain = prototype.dtype.type(rate * scale)
+    for i in range(prototype.shape[0]):
+        prototype[i] = keep * prototype[i] + gain * x[i]
+    renormalise(prototype, epsilon)
+
+
+@kernel
+def renormalise(prototype: FloatArray, epsilon: float) -> None:
+    """Bring ``prototype`` to unit length; a zero vector stays zero, also where ``epsilon`` is 0."""
+    length = np.sqrt(dot(prototype, prototype)) + epsilon
+    if length > 0.0:
+        shrink = prototype.dtype.type(1.0 / length)
+        for i in range(prototype.shape[0]):
+            prototype[i] = prototype[i] * shrink
+
+
+@kernel
+def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
+    """M <- scale * x, in place."""
+    factor = prototype.dtype.type(scale)
+    for i in range(prototype.shape[0]):
+        prototype[i] = factor * x[i]
+
+
+@kernel
+def count_win(rates: FloatArray, wins: IntArray, unit: int, decay: float) -> None:
+    """One more win for ``unit``, and a smaller rate for its next one."""
+    rates[unit] *= decay
+    wins[unit] += 1
