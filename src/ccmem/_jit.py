@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 JIT_ENABLED = not numba.config.DISABLE_JIT
 _PACKAGE = Path(__file__).parent
 _SLOW_COMPILE_SECONDS = 1.0
+_KEEP_SECONDS = 30 * 24 * 3600
 
 
 def source_digest() -> str:
@@ -46,7 +48,7 @@ def cache_folder() -> Path:
 
 
 def _open_cache() -> Path | None:
-    """The folder for this source tree, or None when nothing can be written; all but the newest few are removed."""
+    """The folder for this source tree, or None when nothing can be written; folders long out of use are removed."""
     try:
         root = cache_folder()
         folder = root / source_digest()
@@ -54,9 +56,10 @@ def _open_cache() -> Path | None:
         os.utime(folder)
         if not os.access(folder, os.W_OK):
             return None
-        newest_first = sorted(root.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
-        for old in newest_first[8:]:
-            shutil.rmtree(old, ignore_errors=True)
+        long_ago = time.time() - _KEEP_SECONDS
+        for old in root.iterdir():
+            if old.stat().st_mtime < long_ago:
+                shutil.rmtree(old, ignore_errors=True)
         return folder
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None

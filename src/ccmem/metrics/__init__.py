@@ -1,0 +1,1 @@
+"""Pure functions of a task matrix R, of labels, or of events."""

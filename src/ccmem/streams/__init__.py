@@ -1,0 +1,1 @@
+"""Where samples come from, in what order, with which labels: iterables of chunks, in constant memory."""
