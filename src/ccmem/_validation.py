@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from ccmem._typing import FloatArray
 
@@ -90,3 +91,35 @@ def check_finite(X: FloatArray, first_row: int = 0) -> None:
         f"Input X contains {'NaN' if np.isnan(value) else value} at row {first_row + row}, column {column}, "
         f"which {trouble}; {remedy} first"
     )
+
+
+_COLUMNS = ("n_features_in_", "feature_names_in_")
+
+
+def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
+    """``X`` as a contiguous float32 or float64 array; nothing about ``estimator`` is changed if it is bad.
+
+    ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
+    """
+    reset = dtype is None
+    known = {name: vars(estimator)[name] for name in _COLUMNS if name in vars(estimator)}
+    checked: FloatArray = validate_data(
+        estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
+        ensure_all_finite=False, ensure_min_samples=1,
+    )  # fmt: skip
+    try:
+        check_finite(checked)
+    except ValueError:
+        for name in _COLUMNS:  # what validate_data has set already
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
+    return checked if checked.flags.writeable else _as_writeable(checked)
+
+
+def _as_writeable(X: FloatArray) -> FloatArray:
+    """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
+
+    window = type("Window", (), {"owner": X})()
+    window.__array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
+    return np.asarray(window)

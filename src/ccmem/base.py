@@ -14,11 +14,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
 from ccmem import competition
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_finite, check_parameters
+from ccmem._validation import Rule, check_parameters, check_rows
 from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState
 
 EVENT_HISTORY = 10_000
@@ -26,9 +25,6 @@ EVENT_HISTORY = 10_000
 
 REJECTED = -1
 """The winner of a sample that a memory did not learn."""
-
-
-_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 class Lesson(NamedTuple):
@@ -246,19 +242,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         """``X`` as a contiguous float32 or float64 array, parameters and values checked, nothing changed if bad."""
         if reset:
             check_parameters(type(self).__name__, self._rules, vars(self))
-        dtype = [np.float64, np.float32] if reset else self._started().prototypes.dtype
-        known = {name: getattr(self, name) for name in _COLUMNS if hasattr(self, name)}
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite=False, ensure_min_samples=1
-        )
-        try:
-            check_finite(checked)
-        except ValueError:
-            for name in _COLUMNS:  # what validate_data has set already
-                self.__dict__.pop(name, None)
-            self.__dict__.update(known)
-            raise
-        return checked if checked.flags.writeable else _as_writeable(checked)
+        return check_rows(self, X, None if reset else self._started().prototypes.dtype)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -290,11 +274,3 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.non_deterministic = False
         return tags
-
-
-def _as_writeable(X: FloatArray) -> FloatArray:
-    """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
-
-    window = type("Window", (), {"owner": X})()
-    window.__array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
-    return np.asarray(window)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ccmem import IncrementalWTA
 
 
+@pytest.mark.filterwarnings("ignore:sigma should be:UserWarning")
 @given(seed=st.integers(0, 2**20), n_units=st.integers(2, 9), width=st.integers(1, 40), rate=st.floats(0.01, 1.0))
 def test_equals_minisom(seed, n_units, width, rate):
     """With a neighbourhood of only the winner itself, a self-organising map is winner-take-all."""
