@@ -255,10 +255,15 @@ def test_bad_parameters_are_named(model, name, value):
         with pytest.raises(TypeError, match=name):
             model(**{name: value})
         return
-    memory.set_params(**{name: value})
-    with pytest.raises(ValueError, match=f"{name}={value!r}"):
-        memory.fit(some_rows())
+    learned = seeded(model).fit(some_rows())
+    before = snapshot(learned)
+    for each in (memory, learned):
+        each.set_params(**{name: value})
+        for call in (each.fit, each.partial_fit):
+            with pytest.raises(ValueError, match=f"{name}={value!r}"):
+                call(some_rows())
     assert not memory.__sklearn_is_fitted__()
+    assert_same(before, snapshot(learned))
 
 
 @every_model

@@ -51,6 +51,14 @@ def test_given_prototypes_must_fit(init):
         IncrementalWTA(3, init=init).fit(np.ones((4, 3)))
 
 
+def test_given_prototypes_that_do_not_fit_leave_an_old_memory_as_it_was():
+    memory = IncrementalWTA(3, init=np.zeros((3, 2))).fit(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="init has shape"):
+        memory.fit(np.ones((4, 5)))
+    assert memory.n_features_in_ == 2
+    assert memory.predict(np.ones((1, 2))).tolist() == [0]
+
+
 def test_given_prototypes_are_copied():
     start = np.zeros((2, 2))
     IncrementalWTA(2, init=start, learning_rate=1.0).fit(np.ones((4, 2)))
