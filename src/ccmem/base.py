@@ -150,6 +150,14 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             self._make_room()
         return Lesson(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, as if they had been there and 0 all along: every unit is 0 in them."""
+        prototypes = self._started().prototypes
+        wider = np.zeros((len(prototypes), n_features), prototypes.dtype)
+        wider[:, : prototypes.shape[1]] = prototypes
+        self._state = self._state._replace(prototypes=wider)
+        self.n_features_in_ = n_features
+
     def _empty_journal(self, first_step: int) -> IntArray:
         """Move events from the journal to the history; return the rest, with steps counted from ``first_step``."""
         counters, journal = self._state.counters, self._state.journal

@@ -180,6 +180,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             self._votes = grown(self._votes, room)
         count_votes(self._votes, lesson.winners, codes, lesson.changes)
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
+        self.memory_._widen(n_features)
+
     def _check_labels(self, y: Any, n_rows: int) -> tuple[Any, BoolArray]:
         """Labels as an array, and which of them are missing."""
         if y is None:
