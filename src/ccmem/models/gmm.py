@@ -7,9 +7,9 @@ For a sample x, prototypes M[i], precision g = 1 / variance and temperature T (p
     M[i] <- M[i] + v[i] g z[i] (x - M[i])                   for all units
 
 Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 10 to 12. The printed denominator,
-sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the data's
-float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its rate alone
-decays. Ties go to the lowest index.
+sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the
+data's float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its
+rate alone decays. Ties go to the lowest index.
 
 >>> import numpy as np
 >>> memory = IncrementalGMM(n_units=2, temperature=1.0, learning_rate=0.5)
