@@ -60,18 +60,15 @@ class _DictModel:
 
     def _to_learn(self, x: Features) -> FloatArray | None:
         """``x`` as a row, after making columns for its new features; None as long as no feature was ever seen."""
-        new = x.keys() - self._columns.keys()
-        columns = self._columns | {name: len(self._columns) + i for i, name in enumerate(_in_order(new))} if new \
-            else self._columns  # fmt: skip
-        row = _row(x, columns)
-        if new:
-            if self._began:
-                self._model._widen(len(columns))
-            self._columns = columns
-        if not columns:
-            return None
-        self._began = True
-        return row
+        columns = self._columns
+        if new := x.keys() - columns.keys():
+            columns = columns | {name: len(columns) + i for i, name in enumerate(_in_order(new))}
+        row = _row(x, columns)  # before anything changes: it may be bad
+        if new and self._began:
+            self._model._widen(len(columns))
+        self._columns = columns
+        self._began = bool(columns)
+        return row if self._began else None
 
 
 def _in_order(names: set[Hashable]) -> list[Hashable]:
@@ -132,7 +129,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
     @property
     def memory_(self) -> CompetitiveMemory:
         """The memory that learns."""
-        return self._model  # type: ignore[no-any-return]
+        return self._model
 
     @property
     def centers(self) -> dict[int, dict[Hashable, float]]:
@@ -206,10 +203,8 @@ class MemoryClassifier(_DictModel, base.Classifier):
         if not self._began:
             return {}
         labels = self._model.classes_.tolist()
-        if len(labels) and not self._answers():
-            return dict.fromkeys(labels, 1.0 / len(labels))
-        if not labels:
-            return {}
+        if not self._answers():
+            return {label: 1.0 / len(labels) for label in labels}
         shares = self._model.predict_proba(_row(x, self._columns).reshape(1, -1))[0]
         return dict(zip(labels, shares.tolist(), strict=True))
 
@@ -230,28 +225,29 @@ class ConceptDetector(_DictModel, base.DriftDetector):
 
     After each :meth:`update`, ``drift_detected`` says whether the concept changed with this sample, and either
     ``new_concept_detected`` or ``recall_detected`` says how; ``concept`` is the number of the concept the stream is in,
-    the same as before when a known one returns.
+    the same as before when a known one returns. Concepts are told apart by direction (cosine), so centre or scale the
+    features first if it is their size that matters.
 
     Parameters
     ----------
     memory
-        A memory with blocks; None means ``CCM(recall_limit=10)``, which notices a return in half the time that it takes
-        to be sure of something new. A recall is only possible if ``recall_limit <= alarm_limit``.
+        A memory with blocks; None means ``CCM(n_slots=1, commit_limit=20, recall_limit=10)``: one direction a concept.
+        Where a concept holds several kinds of samples, give it about as many slots as kinds: slots beyond that stay open
+        and take in the next concept unnoticed. A recall is only possible if ``recall_limit <= alarm_limit``.
     seed
         If not None, takes the place of the memory's ``random_state``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ccmem import CCM
-    >>> detector = ConceptDetector(CCM(n_slots=4, commit_limit=5, alarm_limit=10, recall_limit=5), seed=0)
+    >>> detector = ConceptDetector(seed=0)
     >>> calm, storm = np.array([1.0, 0.0, 0.1]), np.array([0.0, 1.0, 0.9])
     >>> for step, x in enumerate([calm] * 100 + [storm] * 100 + [calm] * 100):
     ...     detector.update(x)
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    110 new 1
-    205 back to 0
+    120 new 1
+    210 back to 0
     """
 
     def __init__(self, memory: CCM | None = None, seed: int | None = None) -> None:
@@ -261,12 +257,12 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         self.memory = memory
         self.seed = seed
         self._event: Event | None = None
-        self._start(CCM(recall_limit=10) if memory is None else memory)
+        self._start(CCM(n_slots=1, commit_limit=20, recall_limit=10) if memory is None else memory)
 
     @property
     def memory_(self) -> CCM:
         """The memory that learns."""
-        return self._model  # type: ignore[no-any-return]
+        return self._model
 
     def update(self, x: Any) -> None:
         """Learn one sample: a dictionary of features, or a vector (always one or always the other)."""
