@@ -232,7 +232,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ----------
     memory
         A memory with blocks; None means ``CCM(n_slots=1, commit_limit=20, recall_limit=10)``: one direction a concept.
-        Where a concept holds several kinds of samples, give it about as many slots as kinds: slots beyond that stay open
+        Where a concept holds several kinds of samples, give it about as many slots as kinds: more of them stay open
         and take in the next concept unnoticed. A recall is only possible if ``recall_limit <= alarm_limit``.
     seed
         If not None, takes the place of the memory's ``random_state``.
