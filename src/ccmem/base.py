@@ -279,6 +279,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             return None
         return x.reshape(1, -1)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
+            self._state = self._state._replace(
+                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+            )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 

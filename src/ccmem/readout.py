@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ccmem._jit import kernel
@@ -89,6 +89,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             )
         fresh = clone(self)
         fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         for name in ("memory_", "classes_", "_votes"):
             setattr(self, name, getattr(fresh, name))
         return self
@@ -115,7 +117,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> Any:
         """The majority label of each row's best matching unit."""
-        return self.classes_[self._votes_for(X).argmax(axis=1)]
+        votes = self._votes_for(X)
+        return self.classes_[votes.argmax(axis=1)]
 
     def predict_one(self, x: Any) -> Any:
         """The label of one sample; the quick path, like :meth:`learn_one`."""
@@ -200,11 +203,11 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         missing = np.fromiter(map(_is_missing, labels.tolist()), np.bool_, n_rows)
         if self.unlabeled is not None:
             missing |= np.asarray(labels == self.unlabeled, np.bool_)
-        if not missing.all():
-            known = labels[~missing]
+        known = labels[~missing]
+        if known.dtype.kind == "f" and np.isinf(known).any():
+            raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
+        if len(known):
             check_classification_targets(known)
-            if type_of_target(known) == "unknown":
-                raise ValueError(f"Unknown label type: {known[0]!r} in y; labels must be numbers or strings")
         return labels, missing
 
     def _code_of(self, y: Any) -> int | None:
