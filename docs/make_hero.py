@@ -6,6 +6,7 @@ pair and goes back to the old block when an old pair returns.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import matplotlib
@@ -76,7 +77,7 @@ def draw(path: Path, seed: int = 0) -> CCM:
     for b in range(n):
         born = int(np.argmax(block == b))
         lanes.add_patch(Rectangle((born, n - 1 - b - 0.06), len(X) - born, 0.12, color=COLOURS[b], alpha=0.22, lw=0))
-    for start, stop in zip(changes[:-1], changes[1:], strict=True):
+    for start, stop in itertools.pairwise(changes):
         b = block[start]
         lanes.add_patch(FancyBboxPatch((start + 9, n - 1 - b - 0.2), stop - start - 18, 0.4, color=COLOURS[b], lw=0,
                                        boxstyle="round,pad=0,rounding_size=9", mutation_aspect=0.012))  # fmt: skip
