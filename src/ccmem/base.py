@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from ccmem import competition
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
-from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState
+from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState, settled
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -154,7 +154,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         wider = {}
         for name in self._per_column:
             array = getattr(self._state, name)
-            wider[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+            wider[name] = settled(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
         self._state = self._state._replace(**wider)
         self.n_features_in_ = n_features
 
@@ -271,7 +271,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = self._state._replace(
-                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+                **{name: settled(array) for name, array in self._state._asdict().items()}
             )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -35,7 +35,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot
+from ccmem.competition import dot, dots
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
 from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 
@@ -138,6 +138,7 @@ def merge_closest(state: ARTState) -> float:
 @kernel
 def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArray) -> int:
     counters, bounded = state.counters, settings.max_units > 0
+    h = np.empty(state.prototypes.shape[0])
     for r in range(X.shape[0]):
         x, n = X[r], counters[UNITS]
         if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
@@ -148,11 +149,11 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
             counters[SEEN] += 1
             continue
         scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
+        dots(state.prototypes, 0, n, x, h)
         best, best_match = -1, -np.inf
         for i in range(n):
-            match = dot(state.prototypes[i], x) * scale
-            if match > best_match:
-                best, best_match = i, match
+            if h[i] * scale > best_match:
+                best, best_match = i, h[i] * scale
         if best_match > state.vigilance[0]:
             renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
             count_win(state.rates, state.wins, best, settings.rate_decay)

@@ -46,7 +46,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, unit_scale
+from ccmem.competition import dot, dots, unit_scale
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note
 from ccmem.update import count_win, renormalising_move
 
@@ -125,13 +125,14 @@ class CCMSettings(NamedTuple):
 
 
 @kernel
-def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
+def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
     """The slot of the block in use that learns ``x``, or REJECTED."""
     start = state.counters[POINTER] * settings.n_slots
     best, best_match = REJECTED, settings.vigilance
     spare, spare_match = REJECTED, -np.inf
+    dots(state.prototypes, start, start + settings.n_slots, x, h)
     for i in range(start, start + settings.n_slots):
-        match = dot(state.prototypes[i], x) * scale
+        match = h[i - start] * scale
         if match > best_match:
             best, best_match = i, match
         if match > spare_match and state.wins[i] <= settings.commit_limit:
@@ -178,12 +179,13 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) ->
 @kernel
 def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
     counters = state.counters
+    h = np.empty(settings.n_slots)
     for r in range(X.shape[0]):
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
             return r
         x = X[r]
         scale = unit_scale(x, settings.epsilon)
-        slot = search(state, settings, x, scale)
+        slot = search(state, settings, x, scale, h)
         if slot != REJECTED:
             renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
             count_win(state.rates, state.wins, slot, settings.rate_decay)
