@@ -47,7 +47,7 @@ class _Pass:
         self.builder, self.dtype, self.size = builder, dtype, size
         self.vector = ir.VectorType(context.get_data_type(dtype), LANES)
         self.zero = ir.Constant(self.vector, [0.0] * LANES)
-        self._mask: Any = None
+        self.mask: Any = None
         self._index: Any = None
 
     def run(self, step: Callable[[], None]) -> None:
@@ -60,31 +60,32 @@ class _Pass:
             undefined = ir.Constant(counts, ir.Undefined)
             left = builder.insert_element(undefined, builder.trunc(builder.sub(self.size, whole), _I32), _I32(0))
             left = builder.shuffle_vector(left, undefined, ir.Constant(counts, [0] * LANES))
-            self._mask = builder.icmp_unsigned("<", ir.Constant(counts, list(range(LANES))), left)
+            self.mask = builder.icmp_unsigned("<", ir.Constant(counts, list(range(LANES))), left)
             self._index = whole
             step()
 
     def load(self, data: Any) -> Any:
         """The 32 elements at hand; beyond the end of the vector nothing is read, and zeros are given."""
-        if self._mask is None:
+        if self.mask is None:
             return self.builder.load(self._at(data), align=self._align)
-        kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self._mask.type, self.vector])
-        return self.builder.call(self._masked("load", kind), [self._at(data), _I32(self._align), self._mask, self.zero])
+        kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self.mask.type, self.vector])
+        return self.builder.call(self._masked("load", kind), [self._at(data), _I32(self._align), self.mask, self.zero])
 
     def store(self, value: Any, data: Any) -> None:
-        if self._mask is None:
+        if self.mask is None:
             self.builder.store(value, self._at(data), align=self._align)
             return
-        kind = ir.FunctionType(ir.VoidType(), [self.vector, self.vector.as_pointer(), _I32, self._mask.type])
-        self.builder.call(self._masked("store", kind), [value, self._at(data), _I32(self._align), self._mask])
+        kind = ir.FunctionType(ir.VoidType(), [self.vector, self.vector.as_pointer(), _I32, self.mask.type])
+        self.builder.call(self._masked("store", kind), [value, self._at(data), _I32(self._align), self.mask])
 
-    def fold(self, lanes: Any) -> Any:
-        """The sum of 32 lanes, in halves, as a double."""
+    def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
+        """The 32 lanes folded in halves, by default to their sum, as a double."""
+        combine = combine or self.builder.fadd
         builder, width = self.builder, LANES
         while width > 1:
             width //= 2
             parts = (ir.Constant(ir.VectorType(_I32, width), list(range(at, at + width))) for at in (0, width))
-            lanes = builder.fadd(*(builder.shuffle_vector(lanes, lanes, part) for part in parts))
+            lanes = combine(*(builder.shuffle_vector(lanes, lanes, part) for part in parts))
         total = builder.extract_element(lanes, _I32(0))
         return total if self.dtype is types.float64 else builder.fpext(total, ir.DoubleType())
 
@@ -200,6 +201,36 @@ def _blend(typing_context: Any, target: Any, x: Any, keep: Any, gain: Any) -> An
 
 blend = _blend if JIT_ENABLED else _blend_in_python
 """``blend(target, x, keep, gain)``: target <- keep target + gain x in place; returns its squared length."""
+
+
+def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    a, b = (_array(context, builder, t, v) for t, v in zip(signature.args, arguments, strict=True))
+    work = _Pass(context, builder, signature.args[0].dtype, cgutils.unpack_tuple(builder, a.shape, 1)[0])
+    least = ir.Constant(work.vector, [float("-inf")] * LANES)
+    lanes = cgutils.alloca_once_value(builder, least)
+
+    def larger(x: Any, y: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+    def step() -> None:
+        total = builder.fadd(work.load(a.data), work.load(b.data))
+        if work.mask is not None:
+            total = builder.select(work.mask, total, least)
+        builder.store(larger(total, builder.load(lanes)), lanes)
+
+    work.run(step)
+    return work.fold(builder.load(lanes), larger)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _largest_sum(typing_context: Any, a: Any, b: Any) -> Any:
+    if a != b or a.ndim != 1 or a.layout != "C":
+        raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
+    return types.float64(a, b), _emit_largest
+
+
+largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(initial=-np.inf))
+"""``largest_sum(a, b)``: the largest a[i] + b[i], none of them NaN."""
 
 
 def _product(builder: Any, x: Any, y: Any) -> Any:

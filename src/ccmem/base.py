@@ -15,10 +15,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from ccmem import competition
+from ccmem import competition, prediction
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
+from ccmem._validation import (
+    SURELY_SMALL, Rule, check_parameters, check_rows, columns_kept_on_error, sum_of_squares
+)
 from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState, settled
+from ccmem.prediction import in_slabs
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -175,7 +178,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def predict(self, X: Any) -> IntArray:
         """Best matching unit of every row, over the whole memory."""
         self._require_units()
-        return self._winners(self._check(X, reset=False))
+        return self._winners(self._check(X, reset=False, finite=False))
 
     def predict_one(self, x: Any) -> int:
         """Best matching unit of one sample; the quick path, like :meth:`learn_one`."""
@@ -195,7 +198,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return out
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
-        """Best matching unit of every checked row among those that compete (all that may, by default)."""
+        """Best matching unit of every row among those that compete (all that may, by default)."""
         winners = np.empty(len(X), np.int64)
         able = self._able()
         self._match(X, self._state.prototypes[: len(able)], able if competes is None else able & competes, winners)
@@ -206,10 +209,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return np.ones(self.n_units_, np.bool_)
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
-        competition.similarities(X, prototypes, self._epsilon, out)
+        epsilon, work = self._epsilon, len(X) * prototypes.size
+        in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)
 
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        competition.most_similar(X, prototypes, competes, self._epsilon, winners)
+        prediction.most_similar(X, prototypes, competes, self._epsilon, winners)
 
     @property
     def n_units_(self) -> int:
@@ -252,9 +256,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Input -------------------------------------------------------------------------------------------------------
 
-    def _check(self, X: Any, reset: bool) -> FloatArray:
-        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad."""
-        return check_rows(self, X, None if reset else self._started().prototypes.dtype)
+    def _check(self, X: Any, reset: bool, finite: bool = True) -> FloatArray:
+        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad.
+
+        ``finite`` False leaves the look at every value to :meth:`_winners`.
+        """
+        return check_rows(self, X, None if reset else self._started().prototypes.dtype, finite)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -263,7 +270,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         prototypes = self._state.prototypes
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:]:
             return None
-        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
+        flags = x.flags
+        if not (flags.c_contiguous and flags.writeable and sum_of_squares(x) < SURELY_SMALL):
             return None
         return x.reshape(1, -1)
 

@@ -199,7 +199,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _votes_for(self, X: Any) -> IntArray:
         self._require_votes()
-        units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
+        units = self.memory_._winners(self.memory_._check(X, reset=False, finite=False), self._answering())
         return self._votes[units]
 
     def __sklearn_is_fitted__(self) -> bool:
