@@ -47,7 +47,18 @@ from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.competition import dot, dots, unit_scale
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
+from ccmem.sketch import (
+    NOT_SKETCHED,
+    WORTH_IT,
+    WORTH_SURROUNDING,
+    first_basis,
+    fit_basis,
+    sketch,
+    sketch_block,
+    slack,
+    surround,
+)
 from ccmem.update import count_win, renormalising_move
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
@@ -110,6 +121,16 @@ class CCMState(NamedTuple):
     journal: IntArray
     recalls: IntArray
     """r, one entry a block."""
+    basis: FloatArray
+    """From here on, what lets a miss pass over most blocks: derived from the prototypes, see :mod:`ccmem.sketch`."""
+    sketches: FloatArray
+    """One row a slot."""
+    centres: FloatArray
+    """Ball around the sketches of a block; stale for the block in use, which is never asked."""
+    radii: FloatArray
+    middles: FloatArray
+    """Ball around the slots of a block themselves (none where blocks are so small that it would not pay)."""
+    reaches: FloatArray
 
 
 class CCMSettings(NamedTuple):
@@ -142,13 +163,42 @@ def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, 
 
 @kernel
 def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
-    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED."""
-    for block in range(state.counters[BLOCKS]):
-        if block != state.counters[POINTER]:
-            start = block * settings.n_slots
-            for i in range(start, start + settings.n_slots):
-                if state.wins[i] > 0 and dot(state.prototypes[i], x) * scale > settings.recall_vigilance:
-                    return block
+    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
+
+    In a large memory, blocks and slots whose sketches rule out a match are passed over.
+    """
+    n_slots, blocks, threshold = settings.n_slots, state.counters[BLOCKS], settings.recall_vigilance
+    sketched, possible = blocks > WORTH_IT, threshold
+    tried, helped = 0, 0
+    outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
+    if sketched:
+        sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
+        possible = threshold - slack(state.basis)
+    for block in range(blocks):
+        if block == state.counters[POINTER]:
+            continue
+        start, stop = block * n_slots, (block + 1) * n_slots
+        if sketched:
+            if state.radii[block] < 0.0:
+                state.radii[block] = sketch_block(
+                    state.basis, state.prototypes, state.wins, state.sketches, state.centres[block], start, stop
+                )
+                if block < state.middles.shape[0]:
+                    state.reaches[block] = surround(
+                        state.basis, state.prototypes, state.wins, state.middles[block], start, stop
+                    )
+            if dot(state.centres[block], outline) + state.radii[block] <= possible:
+                continue
+            if block < state.middles.shape[0] and (tried < 16 or 8 * helped > tried):  # as long as it pays
+                tried += 1
+                if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
+                    helped += 1
+                    continue
+        for i in range(start, stop):
+            if sketched and dot(state.sketches[i], outline) <= possible:
+                continue
+            if state.wins[i] > 0 and dot(state.prototypes[i], x) * scale > threshold:
+                return block
     return REJECTED
 
 
@@ -165,6 +215,7 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) ->
     if recalls[recalled] > settings.recall_limit:
         note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
         counters[POINTER] = recalled
+        state.radii[recalled] = NOT_SKETCHED
     elif counters[ALARM] > settings.alarm_limit:
         note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM])
         counters[POINTER] = blocks
@@ -259,6 +310,7 @@ class CCM(CompetitiveMemory):
         "init": choice("uniform", "normal"),
     }
     _shape_parameters = ("n_slots",)
+    _per_column = ("prototypes", "basis", "middles")
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, n_slots: int = 25, *, vigilance: float = 0.8, recall_vigilance: float | None = None,
@@ -336,7 +388,17 @@ class CCM(CompetitiveMemory):
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
-        return CCMState(*units, recalls=np.zeros(blocks, np.int64))
+        basis = first_basis(n_features, dtype)
+        return CCMState(
+            *units,
+            recalls=np.zeros(blocks, np.int64),
+            basis=basis,
+            sketches=room((blocks * self.n_slots, len(basis) + 1), dtype),
+            centres=room((blocks, len(basis) + 1), dtype),
+            radii=np.full(blocks, NOT_SKETCHED),
+            middles=room((blocks if self.n_slots >= WORTH_SURROUNDING else 0, n_features), dtype),
+            reaches=np.zeros(blocks),
+        )
 
     def _make_room(self) -> None:
         state = self._state
@@ -346,11 +408,18 @@ class CCM(CompetitiveMemory):
         rows, n_features = 2 * blocks * self.n_slots, state.prototypes.shape[1]
         prototypes = grown(state.prototypes, rows)
         prototypes[rows // 2 :] = self._random_slots(blocks, n_features, prototypes.dtype, self._rng)
+        basis = fit_basis(state.prototypes, state.wins > 0, blocks, state.basis)
         self._state = state._replace(
             prototypes=prototypes,
             rates=grown(state.rates, rows, self.learning_rate),
             wins=grown(state.wins, rows),
             recalls=grown(state.recalls, 2 * blocks),
+            basis=state.basis if basis is None else settled(basis),
+            sketches=grown(state.sketches, rows),
+            centres=grown(state.centres, 2 * blocks),
+            radii=grown(state.radii if basis is None else state.radii[:0], 2 * blocks, NOT_SKETCHED),
+            middles=grown(state.middles, 2 * len(state.middles)),
+            reaches=grown(state.reaches, 2 * blocks),
         )
 
     def _settings(self) -> CCMSettings:
