@@ -85,6 +85,18 @@ def test_streams_that_fill_many_blocks_equal_the_naive_twin(data):
         np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
 
 
+def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
+    axes = np.eye(20)
+    corners = np.repeat(np.vstack([axes[:19], -axes[:19]]), 3, axis=0)  # 38 blocks, one direction each
+    turn = np.vstack([axes[0], axes[0], axes[0] + axes[19], axes[19]])  # block 0 comes back and turns to a new one
+    X = np.vstack([corners, turn, axes[1], axes[1], axes[19], axes[19]])
+    memory = CCM(n_slots=1, vigilance=0.5, alarm_limit=0, recall_limit=0, commit_limit=0, learning_rate=1.0,
+                 rate_decay=1.0, random_state=0).partial_fit(X)  # fmt: skip
+    assert memory.n_blocks_ == 38 > sketch.WORTH_IT
+    assert [event.to_block for event in memory.events_[-3:]] == [0, 1, 0]
+    np.testing.assert_array_equal(memory.prototypes_, twin(memory, X)["prototypes_"])
+
+
 @pytest.mark.parametrize("n_slots", [1, 5])
 def test_most_of_a_large_memory_is_not_looked_at(n_slots):
     """Prototypes that cannot be looked at without notice (NaN) stay unseen behind their sketches."""
