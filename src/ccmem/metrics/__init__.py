@@ -1,1 +1,19 @@
 """Pure functions of a task matrix R, of labels, or of events."""
+
+from ccmem.metrics.conformity import conformity
+from ccmem.metrics.retention import (
+    average_accuracy,
+    backward_transfer,
+    backward_transfer_triangle,
+    forgetting_best_to_last,
+    forgetting_first_to_last,
+)
+
+__all__ = [
+    "average_accuracy",
+    "backward_transfer",
+    "backward_transfer_triangle",
+    "conformity",
+    "forgetting_best_to_last",
+    "forgetting_first_to_last",
+]
