@@ -11,16 +11,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
 
 from ccmem._jit import kernel
+from ccmem._labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, CompetitiveMemory, Lesson
 from ccmem.memory import MERGE, grown
-
-UNLABELED = -1
-"""Code of a missing label."""
 
 
 @kernel
@@ -72,6 +68,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
            [2, 0]])
     """
 
+    memory_: CompetitiveMemory
+    classes_: Any
+    _votes: IntArray
+
     def __init__(self, memory: CompetitiveMemory, *, unlabeled: Any = None) -> None:
         self.memory = memory
         self.unlabeled = unlabeled
@@ -85,6 +85,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             )
         fresh = clone(self)
         fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         for name in ("memory_", "classes_", "_votes"):
             setattr(self, name, getattr(fresh, name))
         return self
@@ -101,7 +103,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         """Learn one sample, with its label if it has one; return the unit that learned it, or -1."""
         known = hasattr(self, "memory_")
         if known and (row := self.memory_._check_one(x)) is not None:
-            code = self._code_of(y)
+            code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
                 lesson = self.memory_._learn(row)
                 self._vote(lesson, np.array([code]))
@@ -111,7 +113,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> Any:
         """The majority label of each row's best matching unit."""
-        return self.classes_[self._votes_for(X).argmax(axis=1)]
+        votes = self._votes_for(X)
+        return self.classes_[votes.argmax(axis=1)]
 
     def predict_one(self, x: Any) -> Any:
         """The label of one sample; the quick path, like :meth:`learn_one`."""
@@ -125,7 +128,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class among the votes of each row's best matching unit."""
         votes = self._votes_for(X)
-        return votes / votes.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+        return votes / votes.sum(axis=1, keepdims=True)
 
     @property
     def votes_(self) -> IntArray:
@@ -157,14 +160,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         first = not hasattr(self, "memory_")
         memory = clone(self.memory) if first else self.memory_
         rows = memory._check_chunk(X)
-        labels, missing = self._check_labels(y, len(rows))
+        labels, missing = check_labels(y, len(rows), self.unlabeled)
         old = np.empty(0, labels.dtype) if first else self.classes_
-        announced = np.asarray([] if classes is None else classes)
-        new_classes = _sorted_union(old, labels[~missing], announced)
-        codes = np.full(len(rows), UNLABELED, np.int64)
-        codes[~missing] = np.searchsorted(new_classes, labels[~missing].astype(new_classes.dtype))
+        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
+        codes = encode_labels(labels, missing, new_classes)
         if first:
-            self._votes: IntArray = np.zeros((memory.n_units_, len(new_classes)), np.int64)
+            self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
         elif len(new_classes) > len(old):
             votes = np.zeros((len(self._votes), len(new_classes)), np.int64)
             votes[:, np.searchsorted(new_classes, old)] = self._votes
@@ -180,42 +181,16 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             self._votes = grown(self._votes, room)
         count_votes(self._votes, lesson.winners, codes, lesson.changes)
 
-    def _check_labels(self, y: Any, n_rows: int) -> tuple[Any, BoolArray]:
-        """Labels as an array, and which of them are missing."""
-        if y is None:
-            return np.empty(n_rows), np.ones(n_rows, np.bool_)
-        labels = column_or_1d(np.asarray(y), warn=True, dtype=None)
-        if len(labels) != n_rows:
-            raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
-        if labels.dtype.kind in "US":
-            labels = labels.astype(object)
-        missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(n_rows, np.bool_)  # NaN is not itself
-        if labels.dtype.kind == "O":
-            missing = np.asarray([bool(m is not False) or v is None for m, v in zip(missing, labels, strict=True)])
-        if self.unlabeled is not None:
-            missing = missing | np.asarray(labels == self.unlabeled, np.bool_)
-        if not missing.all():
-            known = labels[~missing]
-            check_classification_targets(known)
-            if type_of_target(known) == "unknown":
-                raise ValueError(f"Unknown label type: {known[0]!r} in y; labels must be numbers or strings")
-        return labels, np.asarray(missing, np.bool_)
-
-    def _code_of(self, y: Any) -> int | None:
-        """Code of a label already known, UNLABELED for a missing one, None if it takes a closer look."""
-        if y is None:
-            return UNLABELED
-        if self.unlabeled is not None or y != y:
-            return None
-        place = np.flatnonzero(self.classes_ == y)
-        return int(place[0]) if place.size else None
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
+        self.memory_._widen(n_features)
 
     def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
         if not hasattr(self, "memory_"):
             raise error("This ModalClassifier has learned nothing yet; call fit or partial_fit first")
 
     def _answering(self) -> BoolArray:
-        return self._votes[: self.memory_.n_units_].any(axis=1)  # type: ignore[no-any-return]
+        return np.asarray(self._votes[: self.memory_.n_units_].any(axis=1))
 
     def _require_votes(self) -> None:
         self._require_memory()
@@ -225,20 +200,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _votes_for(self, X: Any) -> IntArray:
         self._require_votes()
         units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
-        return self._votes[units]  # type: ignore[no-any-return]
+        return self._votes[units]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")
-
-
-def _sorted_union(*labels: Any) -> Any:
-    """All distinct labels, sorted, in the type of the first array that has any."""
-    parts = [part for part in labels if len(part)]
-    if not parts:
-        return labels[0]
-    try:
-        return np.unique(np.concatenate([np.asarray(part) for part in parts]))
-    except TypeError as problem:
-        raise ValueError(
-            f"y mixes labels that cannot be sorted together ({problem}); use numbers or strings, not both"
-        ) from problem
