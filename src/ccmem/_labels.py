@@ -5,33 +5,50 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ccmem._typing import BoolArray, IntArray
 
 UNLABELED = -1
 """Code of a missing label."""
+_REMEDY = "use numbers or strings as labels, not both"
 
 
 def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolArray]:
     """Labels as an array, and which of them are missing: None, NaN, or equal to ``unlabeled``."""
     if y is None:
         return np.empty(n_rows), np.ones(n_rows, np.bool_)
-    labels = column_or_1d(np.asarray(y), warn=True, dtype=None)
+    # a list goes through object: numpy alone would turn the NaN among strings into the string "nan"
+    labels = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True, dtype=None)
     if len(labels) != n_rows:
         raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
-    if labels.dtype.kind in "US":
-        labels = labels.astype(object)
-    missing = np.fromiter(map(_is_missing, labels.tolist()), np.bool_, n_rows)
+    values = labels.tolist()
+    missing = np.fromiter(map(_is_missing, values), np.bool_, n_rows)
     if unlabeled is not None:
-        missing |= np.asarray(labels == unlabeled, np.bool_)
-    if not missing.all():
-        known = labels[~missing]
+        missing |= np.fromiter((value == unlabeled for value in values), np.bool_, n_rows)
+    if labels.dtype.kind in "OUS":
+        labels = _of_one_kind(values, missing)
+    known = labels[~missing]
+    if known.dtype.kind == "f" and np.isinf(known).any():
+        raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
+    if len(known):
         check_classification_targets(known)
-        if type_of_target(known) == "unknown":
-            raise ValueError(f"Unknown label type: {known[0]!r} in y; labels must be numbers or strings")
     return labels, missing
+
+
+def _of_one_kind(values: list[Any], missing: BoolArray) -> Any:
+    """Labels that came as Python objects: strings stay objects, numbers become an array of numbers."""
+    known = [value for value, gone in zip(values, missing, strict=True) if not gone]
+    texts = sum(isinstance(value, str) for value in known)
+    if texts not in (0, len(known)):
+        raise ValueError(f"y mixes labels that cannot be sorted together ({known[0]!r} and others); {_REMEDY}")
+    labels = np.array(known) if known and not texts else np.array(known, dtype=object)
+    if labels.ndim != 1 or labels.dtype.kind not in "biufO":
+        raise ValueError(f"Unknown label type: {known[0]!r} in y; {_REMEDY}")
+    whole = np.zeros(len(values), labels.dtype)
+    whole[~missing] = labels
+    return whole
 
 
 def _is_missing(label: Any) -> bool:
@@ -50,9 +67,7 @@ def sorted_union(*labels: Any) -> Any:
     try:
         return np.unique(np.concatenate([np.asarray(part) for part in parts]))
     except TypeError as problem:
-        raise ValueError(
-            f"y mixes labels that cannot be sorted together ({problem}); use numbers or strings, not both"
-        ) from problem
+        raise ValueError(f"y mixes labels that cannot be sorted together ({problem}); {_REMEDY}") from problem
 
 
 def encode_labels(labels: Any, missing: BoolArray, classes: Any) -> IntArray:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,18 @@ def check_finite(X: FloatArray, first_row: int = 0) -> None:
     )
 
 
-_COLUMNS = ("n_features_in_", "feature_names_in_")
+@contextmanager
+def columns_kept_on_error(estimator: Any) -> Iterator[None]:
+    """Take back what scikit-learn's validation notes about the columns if the data turns out to be bad after all."""
+    names = ("n_features_in_", "feature_names_in_")
+    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
 
 
 def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
@@ -102,18 +114,12 @@ def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
     ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
     """
     reset = dtype is None
-    known = {name: vars(estimator)[name] for name in _COLUMNS if name in vars(estimator)}
-    checked: FloatArray = validate_data(
-        estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
-        ensure_all_finite=False, ensure_min_samples=1,
-    )  # fmt: skip
-    try:
+    with columns_kept_on_error(estimator):
+        checked: FloatArray = validate_data(
+            estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
+            ensure_all_finite=False, ensure_min_samples=1,
+        )  # fmt: skip
         check_finite(checked)
-    except ValueError:
-        for name in _COLUMNS:  # what validate_data has set already
-            vars(estimator).pop(name, None)
-        vars(estimator).update(known)
-        raise
     return checked if checked.flags.writeable else _as_writeable(checked)
 
 

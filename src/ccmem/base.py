@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from ccmem import competition
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, check_rows
+from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
 from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState
 
 EVENT_HISTORY = 10_000
@@ -72,8 +72,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the rows of ``X`` in order. ``labels_`` then holds their units, renumbered
         without gaps. ``y`` is ignored."""
-        X = self._check(X, reset=True)
-        self._begin(X)
+        X = self._begin(X)
         self._learn(X)
         self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
         return self
@@ -101,29 +100,32 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     def _check_chunk(self, X: Any) -> FloatArray:
         """Validate a chunk for ``partial_fit``, and begin if it is the first."""
-        first = not self.__sklearn_is_fitted__()
-        X = self._check(X, reset=first)
-        if first:
-            self._begin(X)
-        elif self._shape() != self._began_with:
+        if not self.__sklearn_is_fitted__():
+            return self._begin(X)
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        if self._shape() != self._began_with:
             values = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
             changed = [f"{name} from {old!r} to {new!r}" for name, old, new in values if old != new]
             raise ValueError(
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
                 "call fit to start anew"
             )
-        return X
+        return self._check(X, reset=False)
 
-    def _begin(self, X: FloatArray) -> None:
-        """Start anew for rows like those of ``X``; if that fails, the old state stays."""
+    def _begin(self, X: Any) -> FloatArray:
+        """Validate the first chunk and start anew for rows like those in it; if that fails, all stays as it was."""
+        check_parameters(type(self).__name__, self._rules, vars(self))
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31, size=4)
         rng = np.random.default_rng(seed)
-        self._state = self._new_state(X.shape[1], X.dtype, rng)
+        with columns_kept_on_error(self):
+            rows = self._check(X, reset=True)
+            self._state = self._new_state(rows.shape[1], rows.dtype, rng)
         self._rng = rng
         self._began_with = self._shape()
         self._history: deque[Event] = deque(maxlen=EVENT_HISTORY)
+        return rows
 
     def _shape(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._shape_parameters)
@@ -239,9 +241,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     # Input -------------------------------------------------------------------------------------------------------
 
     def _check(self, X: Any, reset: bool) -> FloatArray:
-        """``X`` as a contiguous float32 or float64 array, parameters and values checked, nothing changed if bad."""
-        if reset:
-            check_parameters(type(self).__name__, self._rules, vars(self))
+        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad."""
         return check_rows(self, X, None if reset else self._started().prototypes.dtype)
 
     def _check_one(self, x: Any) -> FloatArray | None:
@@ -254,6 +254,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
             return None
         return x.reshape(1, -1)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
+            self._state = self._state._replace(
+                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")

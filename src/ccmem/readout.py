@@ -85,6 +85,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             )
         fresh = clone(self)
         fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         for name in ("memory_", "classes_", "_votes"):
             setattr(self, name, getattr(fresh, name))
         return self
@@ -111,7 +113,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> Any:
         """The majority label of each row's best matching unit."""
-        return self.classes_[self._votes_for(X).argmax(axis=1)]
+        votes = self._votes_for(X)
+        return self.classes_[votes.argmax(axis=1)]
 
     def predict_one(self, x: Any) -> Any:
         """The label of one sample; the quick path, like :meth:`learn_one`."""

@@ -107,7 +107,7 @@ class IncrementalGMM(DistanceMemory):
 
     Parameters
     ----------
-    n_units : int, default=10
+    n_units : int, default=8
         How many components. The paper's experiments use 125.
     precision : float, default=1.0
         1 / variance of every component (gamma in the paper).
@@ -137,7 +137,7 @@ class IncrementalGMM(DistanceMemory):
     }
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, n_units: int = 10, *, precision: float = 1.0, temperature: float = 0.0285, p: float = 2.0,
+    def __init__(self, n_units: int = 8, *, precision: float = 1.0, temperature: float = 0.0285, p: float = 2.0,
                  learning_rate: float = 0.1, rate_decay: float = 1.0, init: Any = "first",
                  random_state: Any = None) -> None:  # fmt: skip
         self.n_units = n_units
