@@ -199,6 +199,9 @@ def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream
 
 def _run_network(model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[], bool]) -> Outcome:
     network = clone(model)
+    takes_unlabeled = "unlabeled" in network.get_params(deep=False)
+    if takes_unlabeled:
+        network.set_params(unlabeled=UNLABELED)
     places = benchmark.places
     classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
     as_pool = protocol == PAPER and hasattr(network, "predict_pool")
@@ -207,9 +210,11 @@ def _run_network(model: Any, benchmark: Benchmark, stream: TaskStream, protocol:
 
     def teach(X: FloatArray, labels: IntArray) -> None:
         labelled = labels != UNLABELED
-        X, labels = (X, labels) if labelled.all() else (X[labelled], labels[labelled])
+        if not takes_unlabeled and not labelled.all():
+            X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
         if len(labels):
-            network.partial_fit(X, places[labels] if protocol == PAPER else labels, classes=classes)
+            targets = np.where(labelled, places[labels], UNLABELED) if protocol == PAPER else labels
+            network.partial_fit(X, targets, classes=classes)
 
     for visit, seen in _visits(benchmark, stream, teach, stop):
         for task in seen:
