@@ -86,7 +86,7 @@ def memory_grid(model: Any, image_shape: tuple[int, int] | None = None, *, colum
 
 def _stretched(image: FloatArray) -> FloatArray:
     low, high = image.min(), image.max()
-    return (image - low) / (high - low) if high > low else np.zeros_like(image)  # type: ignore[no-any-return]
+    return (image - low) / (high - low) if high > low else np.zeros_like(image)
 
 
 def memories(models: Mapping[str, Any], image_shape: tuple[int, int] | None = None, *, columns: int = 25,
@@ -139,7 +139,9 @@ def task_matrices(matrices: Mapping[str, Any], *, task_names: Sequence[str] | No
     return figure
 
 
-def stream_trace(model: Any, *, rejected: Any = None, change_points: Sequence[int] = (), title: str | None = None) -> Any:
+def stream_trace(
+    model: Any, *, rejected: Any = None, change_points: Sequence[int] = (), title: str | None = None
+) -> Any:
     """Task pointer, alarm and events of a CCM over the stream; returns the Figure.
 
     Parameters
@@ -192,12 +194,12 @@ def _alarm(rejected: Any, resets: Sequence[int]) -> IntArray:
     step = np.arange(len(rejected))
     start = np.where(rejected, -1, step)
     start[[reset for reset in resets if reset < len(start)]] = [reset for reset in resets if reset < len(start)]
-    return step - np.maximum.accumulate(start)  # type: ignore[no-any-return]
+    return step - np.maximum.accumulate(start)
 
 
 def accuracy_chart(accuracies: Mapping[str, tuple[float, float]], *, published: Mapping[str, float] | None = None,
                    ax: Any = None, title: str | None = None) -> Any:  # fmt: skip
-    """ACC of several models (name -> mean, standard deviation) as bars, with published values marked; returns the Axes."""
+    """ACC of models (name -> mean, standard deviation) as bars, published values marked; returns the Axes."""
     published = published or {}
     names = list(accuracies)
     ax = _axes(ax, 7, 0.36 * len(names) + 1.1)
@@ -219,4 +221,3 @@ def accuracy_chart(accuracies: Mapping[str, tuple[float, float]], *, published: 
     if title is not None:
         ax.set_title(title)
     return ax
-

@@ -1,8 +1,8 @@
 """From a stream of tasks to a task matrix R, under two protocols that must not be mixed up.
 
-**paper**   The published tables. Labels are shared by all tasks: the first, second, ... class of the task at hand (digit
-            parity on Split MNIST). Class conformity is measured with the task known: the predicted class is that of the
-            *true* task at the predicted place. A task-gated network sends the whole test pool of a task through one
+**paper**   The published tables. Labels are shared by all tasks: the first, second, ... class of the task at hand
+            (digit parity on Split MNIST). Class conformity is measured with the task known: the predicted class is that
+            of the *true* task at the predicted place. A task-gated network sends the whole test pool of a task through one
             gate (``predict_pool``).
 **strict**  What a user of a task-free learner gets: all classes compete, every sample is routed by itself, nothing
             about tasks is known.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,9 @@ class Benchmark:
         tasks = class_tasks(data.y_train, n_tasks)
         order = np.random.default_rng(seed).permutation(len(data.y_train))
         held_out, rest = np.split(order, [round(part * len(order))])
-        return cls._grouped(data.X_train, data.y_train, np.sort(rest), data.X_train[held_out], data.y_train[held_out], tasks)
+        return cls._grouped(
+            data.X_train, data.y_train, np.sort(rest), data.X_train[held_out], data.y_train[held_out], tasks
+        )
 
     @classmethod
     def _grouped(cls, X: FloatArray, y: IntArray, rows: IntArray, X_test: FloatArray, y_test: IntArray,
@@ -77,7 +80,7 @@ class Benchmark:
                 raise ValueError(f"task {task} (classes {tasks[task]}) has no test samples; give every class some")
         edges = np.cumsum([0, *map(len, members)]).tolist()
         order = np.concatenate(members)
-        parts = tuple(slice(start, end) for start, end in zip(edges, edges[1:], strict=False))
+        parts = tuple(slice(start, end) for start, end in pairwise(edges))
         return cls(X, y, rows, X_test[order], y_test[order], tasks, parts)
 
     def stream(self, seed: Any) -> TaskStream:
@@ -127,8 +130,14 @@ class Outcome:
         return found | metrics.conformity(self.true, self.predicted)
 
 
+def never() -> bool:
+    """Goes on."""
+    return False
+
+
 def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str] = PROTOCOLS, *,
-        watch: Callable[[Lesson], None] | None = None, stop: Callable[[], bool] = lambda: False) -> dict[str, Outcome]:  # fmt: skip
+        watch: Callable[[Lesson], None] | None = None,
+        stop: Callable[[], bool] = never) -> dict[str, Outcome]:  # fmt: skip
     """Teach clones of ``model`` the stream and test them after every visit.
 
     Parameters
@@ -189,15 +198,16 @@ def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream
                 if protocol == STRICT:
                     answer = classifier.classes_[votes.argmax(axis=1)]
                 else:
-                    shared = np.zeros((len(votes), benchmark.width), np.int64)
-                    np.add.at(shared, (slice(None), places[classifier.classes_]), votes)
-                    answer = _class_at(benchmark, task, shared.argmax(axis=1))
+                    shared = np.eye(benchmark.width, dtype=np.int64)[places[classifier.classes_]]
+                    answer = _class_at(benchmark, task, (votes @ shared).argmax(axis=1))
                 R[protocol][visit, task] = np.mean(answer == benchmark.y_test[part])
                 predicted[protocol][part] = answer
     return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, classifier) for p in protocols}
 
 
-def _run_network(model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[], bool]) -> Outcome:
+def _run_network(
+    model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[], bool]
+) -> Outcome:
     network = clone(model)
     takes_unlabeled = "unlabeled" in network.get_params(deep=False)
     if takes_unlabeled:

@@ -31,7 +31,7 @@ from ccmem.base import REJECTED, Lesson
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
 from ccmem.models import CCM
-from ccmem.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, run
+from ccmem.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
 from ccmem.readout import ModalClassifier
 
 FORMAT = 1
@@ -39,7 +39,7 @@ SAVE_SECONDS = 1.0
 
 
 def run_trial(row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS,
-              stop: Callable[[], bool] = lambda: False) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+              stop: Callable[[], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
@@ -236,7 +236,12 @@ class Progress:
         passed = time.monotonic() - self.began
         left = f"{_clock(passed / part - passed)} left" if self.done else "..."
         bar = "#" * int(30 * part)
-        print(f"\r[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}   ", end="", file=sys.stderr, flush=True)
+        print(
+            f"\r[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}   ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def close(self) -> None:
         if self.visible:

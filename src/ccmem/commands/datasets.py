@@ -18,7 +18,9 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("action", nargs="?", choices=["list", "fetch", "verify"], default="list")
-    parser.add_argument("names", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits (default: all)"
+    )
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

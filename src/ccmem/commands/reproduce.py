@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"unknown data set {unknown[0]!r}; there are {', '.join(catalogue())}")
     plan = {name: experiments.rows(name, options.models, options.rows) for name in options.datasets or ["digits"]}
     if not all(plan.values()):
-        raise ValueError(f"no rows of kind {' '.join(options.rows)} for these models; tuned rows come from 'ccmem tune'")
+        raise ValueError(
+            f"no rows of kind {' '.join(options.rows)} for these models; tuned rows come from 'ccmem tune'"
+        )
     out = Path(options.out)
     say = _printer(sys.stderr if options.json else sys.stdout)
     began = time.perf_counter()
@@ -65,7 +67,10 @@ def run(options: argparse.Namespace) -> int:
             run_all(kept, rows, benchmark, options.jobs)
         except KeyboardInterrupt:
             done = sum(len(row["trials"]) for row in kept.content["rows"].values())
-            print(f"ccmem reproduce: {done} finished trials kept in {kept.path}; the same command goes on", file=sys.stderr)
+            print(
+                f"ccmem reproduce: {done} finished trials kept in {kept.path}; the same command goes on",
+                file=sys.stderr,
+            )
             raise
         results[data.name] = kept.content
         if not options.json:

@@ -38,7 +38,7 @@ def from_cache(entry: Entry) -> tuple[RawSet, str] | None:
     if damaged:
         raise ValueError(f"the cached copy in {folder} is damaged ({damaged[0]} has another SHA-256 than when fetched)")
     arrays = [parse_idx(contents[name], f"{folder}: {name}") for name in FILES]
-    raw = RawSet(*arrays, sha256=manifest["sha256"], notes=tuple(manifest["notes"]))
+    raw = RawSet(arrays[0], arrays[1], arrays[2], arrays[3], manifest["sha256"], tuple(manifest["notes"]))
     check(entry, raw, str(folder))
     return raw, str(manifest["source"])
 

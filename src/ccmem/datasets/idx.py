@@ -44,7 +44,9 @@ def read_content(path: Path) -> bytes:
 def parse_idx(content: bytes, place: str) -> ByteArray:
     """The array in the bytes of an IDX file; ``place`` names it in errors."""
     if len(content) < 8 or content[:3] != _UNSIGNED_BYTES or not 1 <= content[3] <= 4:
-        raise ValueError(f"{place}: not an IDX file of unsigned bytes (it begins with {content[:4]!r}); get the file again")
+        raise ValueError(
+            f"{place}: not an IDX file of unsigned bytes (it begins with {content[:4]!r}); get the file again"
+        )
     n_axes = content[3]
     start = 4 + 4 * n_axes
     if len(content) < start:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
 from ccmem.datasets.cache import from_cache, store
-from ccmem.datasets.idx import FILES, ByteArray, read_content
+from ccmem.datasets.idx import FILES, TEST_LABELS, ByteArray, digest, read_content
 from ccmem.datasets.pictures import find_pictures, read_pictures
 from ccmem.datasets.raw import Entry, RawSet, digits, entry_of, from_contents
 from ccmem.datasets.remote import remote_sources
@@ -85,7 +85,7 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None, pixels: str
 
 def locate(name: str, *, folder: str | os.PathLike[str] | None = None, download: bool = True,
            must_keep: bool = False) -> tuple[RawSet, str]:  # fmt: skip
-    """The data set as bytes, and the source that had it; ``must_keep`` makes a cache that cannot be written an error."""
+    """The data set as bytes, and the source that had it; with ``must_keep`` it must also get into the cache."""
     entry = entry_of(name)
     if name == "digits":
         return digits(entry), "scikit-learn"
@@ -157,8 +157,6 @@ def from_folder(entry: Entry, root: Path) -> RawSet | None:
 
 def _is(entry: Entry, found: Mapping[str, Path]) -> bool:
     """Whether IDX files that lie about without a folder of their own are this data set: their labels must be known."""
-    from ccmem.datasets.idx import TEST_LABELS, digest
-
     return digest(read_content(found[TEST_LABELS])) == entry.sha256[TEST_LABELS]
 
 

@@ -21,8 +21,8 @@ from ccmem.datasets.raw import Entry, RawSet, check
 TEST_PER_LETTER = 400
 PARTS = ("notMNIST_small", "notMNIST_large")
 
-Picture = tuple[str, str, bytes]
-"""Letter, name, bytes of the PNG file."""
+Picture = tuple[str, bytes]
+"""Letter, and the bytes of the PNG file."""
 
 
 def find_pictures(folder: Path) -> list[Path]:
@@ -49,7 +49,7 @@ def read_pictures(entry: Entry, sources: list[Path]) -> RawSet:
     letters = {letter: code for code, letter in enumerate(entry.classes)}
     for source in sources:
         in_small = not source.name.startswith(PARTS[1])
-        for letter, _, content in _pictures(source):
+        for letter, content in _pictures(source):
             image = _decode(content)
             if image is None:
                 unreadable += 1
@@ -90,16 +90,16 @@ def read_pictures(entry: Entry, sources: list[Path]) -> RawSet:
 def _pictures(source: Path) -> Iterator[Picture]:
     if source.is_dir():
         for path in sorted(source.glob("[A-J]/*.png")):
-            yield path.parent.name, path.name, path.read_bytes()
+            yield path.parent.name, path.read_bytes()
         return
     try:
         with tarfile.open(source, "r:*") as archive:
             for member in archive:
-                path = PurePosixPath(member.name)
-                if member.isfile() and path.suffix == ".png" and path.parent.name in set("ABCDEFGHIJ"):
+                name = PurePosixPath(member.name)
+                if member.isfile() and name.suffix == ".png" and name.parent.name in set("ABCDEFGHIJ"):
                     stream = archive.extractfile(member)
                     if stream is not None:
-                        yield path.parent.name, path.name, stream.read()
+                        yield name.parent.name, stream.read()
     except (tarfile.TarError, EOFError, OSError) as problem:
         raise ValueError(f"{source}: corrupted or truncated archive ({problem}); get it again") from problem
 

@@ -64,7 +64,7 @@ class RawSet:
 
 
 def from_contents(entry: Entry, contents: Mapping[str, bytes], place: str, *, strict: bool) -> RawSet:
-    """The four IDX files as a data set. A checksum other than the catalogue's is an error if ``strict``, else a note."""
+    """Four IDX files as a data set; another checksum than the catalogue's is an error if ``strict``, else a note."""
     found = {name: digest(contents[name]) for name in FILES}
     differing = [name for name in FILES if found[name] != entry.sha256[name]]
     if differing and strict:
@@ -99,7 +99,9 @@ def check(entry: Entry, raw: RawSet, place: str) -> None:
             )
         if len(labels) == 0 or labels.max() >= len(entry.classes):
             trouble = "no images at all" if len(labels) == 0 else f"the label {labels.max()}"
-            raise ValueError(f"{place}: {trouble} among the {part} data; {entry.title} has labels 0 to {len(entry.classes) - 1}")
+            raise ValueError(
+                f"{place}: {trouble} among the {part} data; {entry.title} has labels 0 to {len(entry.classes) - 1}"
+            )
     if raw.train_images.shape[1:] != raw.test_images.shape[1:]:
         raise ValueError(
             f"{place}: training images are {raw.train_images.shape[1:]}, test images {raw.test_images.shape[1:]}; "

@@ -24,7 +24,9 @@ def _task_matrix(R: Any) -> FloatArray:
         raise ValueError(f"R has the shape {matrix.shape}; it must be square, one row and one column a task")
     lower = np.tril_indices(len(matrix))
     if not np.isfinite(matrix[lower]).all():
-        raise ValueError("R has gaps on or below its diagonal; every task must be tested after itself and all later ones")
+        raise ValueError(
+            "R has gaps on or below its diagonal; every task must be tested after itself and all later ones"
+        )
     return matrix
 
 
@@ -34,7 +36,7 @@ def average_accuracy(R: Any) -> float:
 
 
 def backward_transfer(R: Any) -> float:
-    """BWT as the paper (and Lopez-Paz, Avalanche, Mammoth) has it: mean over j < T of R[T, j] - R[j, j]; 0 for one task."""
+    """BWT as printed in the paper (also Avalanche, Mammoth): mean over j < T of R[T, j] - R[j, j]; 0 for one task."""
     matrix = _task_matrix(R)
     change = matrix[-1, :-1] - np.diag(matrix)[:-1]
     return float(change.mean()) if len(change) else 0.0

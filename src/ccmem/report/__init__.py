@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ccmem._files import write_atomically
 from ccmem.report.page import page
@@ -33,6 +34,10 @@ def write_report(results: Mapping[str, Mapping[str, Any]], folder: Path, command
     return folder / "report.html"
 
 
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
+
+
 def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]]:
     from ccmem.report.figures import draw
 
@@ -41,6 +46,6 @@ def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
         content = buffer.getvalue()
-        write_atomically(folder / "figures" / f"{name}.png", lambda file, content=content: file.write(content))
+        write_atomically(folder / "figures" / f"{name}.png", partial(_put, content))
         found.append((caption, content))
     return found

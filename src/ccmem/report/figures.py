@@ -50,14 +50,18 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
         grids = {rows[row]["title"]: memory for row, memory in kept.items() if row.endswith(experiments.TUNED) == tuned}
         if grids:
             figure = plots.memories(grids, shape)
-            yield (f"{name}-memories{'-tuned' if tuned else ''}",
-                   f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row.", figure)  # fmt: skip
+            caption = f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row."
+            yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
     for protocol in PROTOCOLS:
         published = {row["title"]: experiments.paper()[name][row_name]["ACC"][0] for row_name, row in rows.items()
                      if protocol == PAPER and row_name in experiments.paper().get(name, {})}  # fmt: skip
         bars = {row["title"]: _spread(row, protocol) for row in rows.values()}
         axes = plots.accuracy_chart(bars, published=published, title=f"{title}, {protocol} protocol")
-        yield f"{name}-acc-{protocol}", f"ACC of every model, {protocol} protocol, with the spread over trials.", axes.figure
+        yield (
+            f"{name}-acc-{protocol}",
+            f"ACC of every model, {protocol} protocol, with the spread over trials.",
+            axes.figure,
+        )
         matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values()}
         names = ["/".join(about["class_names"][label] for label in task) for task in about["tasks"]]
         if max(map(len, names)) > 7:
@@ -67,8 +71,8 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
     for row_name, memory in kept.items():
         if memory.rejected is not None:
             figure = plots.stream_trace(memory, rejected=memory.rejected, change_points=about["change_points"])
-            yield (f"{name}-stream-{row_name}",
-                   f"{rows[row_name]['title']}: block in use, events, alarm and rejected samples (first trial).", figure)  # fmt: skip
+            caption = f"{rows[row_name]['title']}: block in use, events, alarm and rejected samples (first trial)."
+            yield f"{name}-stream-{row_name}", caption, figure
 
 
 def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, KeptMemory]]:

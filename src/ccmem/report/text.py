@@ -16,7 +16,7 @@ def figure(mean: float | None, std: float | None) -> str:
 
 def compared(table: Table) -> list[tuple[str, ...]]:
     """Lines with a printed twin, a cell each: paper, ours, difference, verdict."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for line in table.lines:
         for number, cell in enumerate(cell for cell in line.cells if cell.paper is not None):
             assert cell.paper is not None
@@ -34,7 +34,9 @@ def measured(table: Table, *, only_new: bool) -> list[tuple[str, ...]]:
     found = []
     for line in table.lines:
         if line.n_trials and not (only_new and all(cell.paper is not None for cell in line.cells)):
-            found.append((line.title, *[figure(cell.mean, cell.std) for cell in line.cells], line.units, _seconds(line)))
+            found.append(
+                (line.title, *[figure(cell.mean, cell.std) for cell in line.cells], line.units, _seconds(line))
+            )
     return found
 
 

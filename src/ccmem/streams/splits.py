@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ class TaskStream:
     def __iter__(self) -> Iterator[Chunk]:
         """Chunks in order; none reaches over a change point."""
         edges = (0, *self.change_points, len(self))
-        for visit, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+        for visit, (begin, end) in enumerate(pairwise(edges)):
             for start in range(begin, end, self.chunk_size):
                 part = slice(start, min(start + self.chunk_size, end))
                 yield Chunk(self.indices[part], self.labelled[part], visit)
@@ -73,7 +74,7 @@ class TaskStream:
 
 
 def class_tasks(y: Any, n_tasks: int = 5, class_order: Sequence[Any] | None = None) -> tuple[tuple[Any, ...], ...]:
-    """The classes of every task: the classes in order, divided as evenly as they go, the first tasks the larger ones."""
+    """The classes of every task: all classes in order, divided as evenly as they go, the first tasks the larger."""
     present = np.unique(y)
     order = present if class_order is None else np.asarray(class_order)
     if len(np.unique(order)) != len(order) or not np.isin(order, present).all():
@@ -107,7 +108,8 @@ def split_by_class(y: Any, n_tasks: int = 5, *, class_order: Sequence[Any] | Non
 
 
 def recurring_tasks(y: Any, visits: Sequence[int], n_tasks: int = 5, *, class_order: Sequence[Any] | None = None,
-                    blur: float = 0.0, label_fraction: float = 1.0, random_state: Any = None) -> TaskStream:  # fmt: skip
+                    blur: float = 0.0, label_fraction: float = 1.0,
+                    random_state: Any = None) -> TaskStream:  # fmt: skip
     """Tasks that come back: ``visits`` names the task of every visit (0 1 0 2 1 ...).
 
     The samples of a task are divided evenly over its visits, so none comes twice. Other parameters as in
@@ -116,7 +118,7 @@ def recurring_tasks(y: Any, visits: Sequence[int], n_tasks: int = 5, *, class_or
     tasks = class_tasks(y, n_tasks, class_order)
     if not visits or not all(0 <= task < len(tasks) for task in visits):
         raise ValueError(f"visits={list(visits)} must name tasks from 0 to {len(tasks) - 1}, at least one")
-    if any(first == second for first, second in zip(visits, visits[1:], strict=False)):
+    if any(first == second for first, second in pairwise(visits)):
         raise ValueError(f"visits={list(visits)} goes from a task to itself; that is one visit")
     return _stream(np.asarray(y), tasks, tuple(int(task) for task in visits), blur, label_fraction, random_state)
 
@@ -139,7 +141,9 @@ def _stream(y: Any, tasks: tuple[tuple[Any, ...], ...], visits: tuple[int, ...],
             continue
         rows = rng.permutation(np.flatnonzero(np.isin(y, classes)))
         if len(rows) < len(of_task):
-            raise ValueError(f"task {task} has {len(rows)} samples for {len(of_task)} visits; give it more, or fewer visits")
+            raise ValueError(
+                f"task {task} has {len(rows)} samples for {len(of_task)} visits; give it more, or fewer visits"
+            )
         for visit, part in zip(of_task, np.array_split(rows, len(of_task)), strict=True):
             parts[visit] = part
     indices = np.concatenate(parts)
