@@ -19,8 +19,7 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
     """Labels as an array, and which of them are missing: None, NaN, or equal to ``unlabeled``."""
     if y is None:
         return np.empty(n_rows), np.ones(n_rows, np.bool_)
-    # a list goes through object: numpy alone would turn the NaN among strings into the string "nan"
-    labels = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True, dtype=None)
+    labels = column_or_1d(_as_array(y), warn=True, dtype=None)
     if len(labels) != n_rows:
         raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
     values = labels.tolist()
@@ -35,6 +34,15 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
     if len(known):
         check_classification_targets(known)
     return labels, missing
+
+
+def _as_array(y: Any) -> Any:
+    """Lists and series go through objects: numpy alone would make the NaN among strings the string "nan", and whole
+    numbers with gaps floats."""
+    for method in ("to_pylist", "to_list"):  # Arrow; pandas and polars
+        if hasattr(y, method):
+            y = getattr(y, method)()
+    return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
 
 
 def _of_one_kind(values: list[Any], missing: BoolArray) -> Any:
