@@ -44,7 +44,7 @@ figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 6.4), height_ratios=[5, 1
 shown = rng.permutation(len(X))[:1500]
 top.scatter(*plane.transform(X[shown]).T, c=[palette[b] for b in blocks[shown]], s=7, alpha=0.35, lw=0)
 used = memory.win_counts_ > 0
-length = np.linalg.norm(X, axis=1).mean()
+length = (memory.transform(X).max(axis=1) * np.linalg.norm(X, axis=1)).mean()  # of a sample, along its slot
 for b in range(memory.n_blocks_):
     stars = plane.transform(memory.prototypes_[used & (memory.unit_blocks_ == b)] * length)
     names, counts = np.unique(truth[blocks == b], return_counts=True)

@@ -96,7 +96,8 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
                 a, r = 0, [0] * len(M)
     return {
         "prototypes_": np.concatenate(M), "learning_rates_": np.concatenate(v), "win_counts_": np.concatenate(C),
-        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a, "recall_counts_": r, "events_": events,
+        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a,
+        "recall_counts_": r, "events_": events,
     }  # fmt: skip
 
 
