@@ -2,9 +2,9 @@
 A painting in twelve colours
 ============================
 
-Vector quantisation is the oldest use of competitive learning: units move until they stand for the data well, and each
-sample is then replaced by its unit. Here the samples are the pixels of a photograph, streaming past once, and the units
-are colours.
+Vector quantisation is the oldest use of competitive learning: units move until they stand for the data well, and
+each sample is then replaced by its unit. Here the samples are the pixels of a photograph, streaming past once, and
+the units are colours.
 """
 
 # %%

@@ -3,8 +3,8 @@ Topics in a stream of embeddings
 ================================
 
 Embeddings of texts or pictures are compared by cosine, and that is what CCM compares by. Here a news desk receives
-384-dimensional embeddings (made up, but shaped like real ones: each story is a direction with a good deal of noise around
-it). Every season has its own stories, and seasons come back.
+384-dimensional embeddings (made up, but shaped like real ones: each story is a direction with a good deal of noise
+around it). Every season has its own stories, and seasons come back.
 """
 
 # %%
@@ -16,7 +16,9 @@ from ccmem import CCM
 
 rng = np.random.default_rng(0)
 seasons = ["election", "football", "election", "heat wave", "football"]
-stories = {name: rng.normal(size=(5, 384)) + 1.2 * rng.normal(size=384) for name in ("election", "football", "heat wave")}
+stories = {
+    name: rng.normal(size=(5, 384)) + 1.2 * rng.normal(size=384) for name in ("election", "football", "heat wave")
+}
 
 
 def arrive(name):
@@ -35,8 +37,8 @@ for event in memory.events_:
     print(event.kind, "at", event.step, "to block", event.to_block)
 
 # %%
-# The embeddings, brought to a plane for the eye only, with the slots of every block as stars. The strip below shows the
-# season and the block that each sample is given afterwards: a season that returns is given the block it had.
+# The embeddings, brought to a plane for the eye only, with the slots of every block as stars. The strip below shows
+# the season and the block that each sample is given afterwards: a season that returns is given the block it had.
 palette = {0: "#0072B2", 1: "#009E73", 2: "#E69F00", 3: "#CC79A7"}
 plane = PCA(2, random_state=0).fit(X)
 blocks = memory.task_pointers(X)
@@ -48,7 +50,9 @@ length = (memory.transform(X).max(axis=1) * np.linalg.norm(X, axis=1)).mean()  #
 for b in range(memory.n_blocks_):
     stars = plane.transform(memory.prototypes_[used & (memory.unit_blocks_ == b)] * length)
     names, counts = np.unique(truth[blocks == b], return_counts=True)
-    top.scatter(*stars.T, marker="*", s=260, c=palette[b], ec="white", lw=1.2, label=f"block {b}: {names[counts.argmax()]}")
+    top.scatter(
+        *stars.T, marker="*", s=260, c=palette[b], ec="white", lw=1.2, label=f"block {b}: {names[counts.argmax()]}"
+    )
 top.set(xticks=[], yticks=[], title=f"{len(X):,} embeddings, {memory.n_blocks_} blocks, {used.sum()} slots")
 top.spines[:].set_visible(False)
 top.legend(frameon=False, loc="upper left")

@@ -2,9 +2,9 @@
 A few labels are enough
 =======================
 
-A memory learns without labels; labels are only counted at the units that won. So a stream in which most samples have no
-label still teaches it how digits look, and the few labels name what it has found. Here the share of labelled samples
-shrinks from all to two in a hundred.
+A memory learns without labels; labels are only counted at the units that won. So a stream in which most samples
+have no label still teaches it how digits look, and the few labels name what it has found. Here the share of
+labelled samples shrinks from all to two in a hundred.
 """
 
 # %%
@@ -22,7 +22,8 @@ images = images / 16
 shares = [1.0, 0.5, 0.25, 0.1, 0.05, 0.03, 0.02]
 
 # %%
-# Beside the memory, two models that can only use the labelled samples: the one nearest labelled image, and a linear model.
+# Beside the memory, two models that can only use the labelled samples: the one nearest labelled image, and a linear
+# model.
 scores = {"memory, 80 units": [], "nearest labelled image": [], "linear model": []}
 for share in shares:
     trials = []
@@ -38,9 +39,9 @@ for share in shares:
         scores[name].append(values)
 
 # %%
-# Most of the memory's accuracy is there with one label in ten. The nearest labelled image does better as long as labels are
-# plenty, at the price of keeping every one of those images; when labels are rare, the unlabelled ones, which only the memory
-# can use, make up for it.
+# Most of the memory's accuracy is there with one label in ten. The nearest labelled image does better as long as
+# labels are plenty, at the price of keeping every one of those images; when labels are rare, the unlabelled ones,
+# which only the memory can use, make up for it.
 figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
 for (name, values), colour in zip(scores.items(), ["#c0392b", "#0072B2", "#8b949e"], strict=True):
     middle, spread = np.mean(values, axis=1), np.std(values, axis=1)

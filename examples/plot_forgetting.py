@@ -2,12 +2,14 @@
 Forgetting, and not forgetting
 ==============================
 
-A network that is trained on one task after the other forgets: the weights that knew the old task are the ones the new
-task needs. A competitive memory only moves the units that win, so what it knew about the old task stays where it was.
-Both learn the same stream here, all ten digits in five tasks of two, in one pass.
+A network that is trained on one task after the other forgets: the weights that knew the old task are the ones the
+new task needs. A competitive memory only moves the units that win, so what it knew about the old task stays where
+it was. Both learn the same stream here, all ten digits in five tasks of two, in one pass.
 """
 
 # %%
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,8 +29,8 @@ models = {
 }
 
 # %%
-# After every 20 samples, the accuracy on each task's own test images. Neither model is told which task an image is from:
-# the answer may be any of the ten digits.
+# After every 20 samples, the accuracy on each task's own test images. Neither model is told which task an image is
+# from: the answer may be any of the ten digits.
 curves = {name: [] for name in models}
 changes = [0]
 for task in tasks:
@@ -44,7 +46,7 @@ for task in tasks:
 # %%
 # The network's knowledge of a task lasts as long as the task. The memory's lasts.
 colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
-steps = np.concatenate([np.minimum(np.arange(a, b, 20) + 20, b) for a, b in zip(changes, changes[1:], strict=False)])
+steps = np.concatenate([np.minimum(np.arange(a, b, 20) + 20, b) for a, b in itertools.pairwise(changes)])
 figure, axes = plt.subplots(2, 1, figsize=(9, 5.4), sharex=True, sharey=True, layout="constrained")
 for panel, (name, curve) in zip(axes, curves.items(), strict=True):
     accuracy = np.array(curve)

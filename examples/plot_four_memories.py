@@ -2,9 +2,9 @@
 Four memories, one stream
 =========================
 
-The same two-dimensional stream, which visits one corner of the plane after the other, as each of the four memories keeps
-it. iWTA and iGMM compare by distance and keep a fixed number of units; ART-C 2A and CCM compare by direction, so their
-regions are wedges, and they decide by themselves how much memory the stream deserves.
+The same two-dimensional stream, which visits one corner of the plane after the other, as each of the four memories
+keeps it. iWTA and iGMM compare by distance and keep a fixed number of units; ART-C 2A and CCM compare by direction,
+so their regions are wedges, and they decide by themselves how much memory the stream deserves.
 """
 
 # %%

@@ -2,8 +2,9 @@
 Prototypes taking shape
 =======================
 
-Where do prototypes come from? Here six units of an incremental winner-take-all memory begin as the first six images of a
-stream of digits, and every image pulls its winner a little towards itself. The film shows them after 6, 20, 60, ... images.
+Where do prototypes come from? Here six units of an incremental winner-take-all memory begin as the first six images
+of a stream of digits, and every image pulls its winner a little towards itself. The film shows them after 6, 20,
+60, ... images.
 """
 
 # %%
@@ -25,8 +26,8 @@ for until in (6, 12, 25, 50, 100, 200, 500):
     seen = until
 
 # %%
-# Each begins as the digit of one hand and ends as the mean of many: the strokes that all share stay bright, the rest fades.
-# The frame gets stronger with the number of images a unit has won.
+# Each begins as the digit of one hand and ends as the mean of many: the strokes that all share stay bright, the
+# rest fades. The frame gets stronger with the number of images a unit has won.
 figure, grid = plt.subplots(6, len(frames), figsize=(9.5, 8.4), layout="constrained")
 for column, (until, prototypes, wins) in enumerate(frames):
     for row in range(6):

@@ -2,9 +2,10 @@
 A stream whose tasks change
 ===========================
 
-Digits arrive pair by pair, and old pairs come back. Nobody tells the memory where one pair ends and the next begins. CCM
-looks at each image once: what its block in use matches is learned, what it does not match raises an alarm, and a long
-enough row of alarms makes it change blocks, to an old one if an old one matches and to a new one otherwise.
+Digits arrive pair by pair, and old pairs come back. Nobody tells the memory where one pair ends and the next
+begins. CCM looks at each image once: what its block in use matches is learned, what it does not match raises an
+alarm, and a long enough row of alarms makes it change blocks, to an old one if an old one matches and to a new one
+otherwise.
 """
 
 # %%
@@ -22,8 +23,8 @@ rng = np.random.default_rng(0)
 rows = np.concatenate([rng.choice(np.flatnonzero(np.isin(digits, pair)), 350) for pair in visits])
 
 # %%
-# Learning, one image at a time, keeping track of the block in use and of the alarm. (``partial_fit`` takes whole chunks
-# and gives the same memory; one at a time lets us watch.)
+# Learning, one image at a time, keeping track of the block in use and of the alarm. (``partial_fit`` takes whole
+# chunks and gives the same memory; one at a time lets us watch.)
 memory = CCM(n_slots=8, vigilance=0.91, alarm_limit=12, recall_limit=6, commit_limit=10, random_state=0)
 block, alarm = [], []
 for image in images[rows]:
@@ -35,8 +36,8 @@ for event in memory.events_:
     print(event)
 
 # %%
-# The block in use follows the hidden task, a dozen samples late. At the two returns the alarm rises only until the old
-# block is recognised.
+# The block in use follows the hidden task, a dozen samples late. At the two returns the alarm rises only until the
+# old block is recognised.
 colours = np.array(["#0072B2", "#E69F00", "#009E73", "#CC79A7"])
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(10, 4.6), sharex=True, height_ratios=[2, 1], layout="constrained")
 top.scatter(range(len(block)), block, c=colours[block], s=6)

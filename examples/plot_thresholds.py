@@ -2,9 +2,10 @@
 Choosing the thresholds
 =======================
 
-CCM's thresholds have to fit the data: with too little vigilance everything looks familiar, with too much nothing does,
-and in between lies a range in which the blocks are the tasks. This map shows how wide that range is on the digits, and
-how to find it on data of your own: run a piece of the stream at a few settings and look at the number of blocks.
+CCM's thresholds have to fit the data: with too little vigilance everything looks familiar, with too much nothing
+does, and in between lies a range in which the blocks are the tasks. This map shows how wide that range is on the
+digits, and how to find it on data of your own: run a piece of the stream at a few settings and look at the number
+of blocks.
 """
 
 # %%
@@ -33,8 +34,8 @@ blocks = np.array([
 ])  # fmt: skip
 
 # %%
-# The thing to look at before all that costs nothing: how similar is a sample to the best of the slots that a small memory
-# of the stream's beginning has? Vigilance belongs near the low end of that distribution.
+# The thing to look at before all that costs nothing: how similar is a sample to the best of the slots that a small
+# memory of the stream's beginning has? Vigilance belongs near the low end of that distribution.
 first_task = CCM(n_slots=8, vigilance=0.0, random_state=0).partial_fit(streams[0][:350])
 same = first_task.transform(streams[0][:350]).max(axis=1)
 other = first_task.transform(streams[0][350:700]).max(axis=1)

@@ -2,9 +2,9 @@
 What vigilance does
 ===================
 
-Vigilance is how similar a sample must be to a unit for the unit to learn it. ART-C 2A opens a new unit for a sample that
-none is similar enough to, so its vigilance decides how finely the world is cut up: each unit answers for a cone of
-directions, and the cone is as wide as the vigilance allows.
+Vigilance is how similar a sample must be to a unit for the unit to learn it. ART-C 2A opens a new unit for a sample
+that none is similar enough to, so its vigilance decides how finely the world is cut up: each unit answers for a
+cone of directions, and the cone is as wide as the vigilance allows.
 """
 
 # %%
@@ -22,8 +22,8 @@ rng.shuffle(angles)
 X = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.75, 1.0, len(angles))[:, None]
 
 # %%
-# The same stream at four settings. A unit's cone has the half-angle arccos(vigilance): whatever falls inside is close
-# enough to be learned.
+# The same stream at four settings. A unit's cone has the half-angle arccos(vigilance): whatever falls inside is
+# close enough to be learned.
 palette = plt.get_cmap("tab20").colors
 figure, panels = plt.subplots(1, 4, figsize=(12, 3.5), layout="constrained")
 for panel, vigilance in zip(panels, [0.5, 0.8, 0.95, 0.99], strict=True):
