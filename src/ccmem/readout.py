@@ -6,6 +6,7 @@ Each unit counts the labels of the samples it learned; a sample's class is the m
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -105,6 +106,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             if code is not None:
                 lesson = self.memory_._learn(row)
                 self._vote(lesson, np.array([code]))
+                self.memory_._tell()
                 return int(lesson.winners[0])
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])
@@ -172,6 +174,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self.memory_, self.classes_ = memory, new_classes
         lesson = memory._learn(rows)
         self._vote(lesson, codes)
+        memory._tell()
         return lesson
 
     def _vote(self, lesson: Lesson, codes: IntArray) -> None:
@@ -226,6 +229,30 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self._require_votes()
         units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
         return self._votes[units]  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
+        from ccmem.persistence import save
+
+        save(self, path)
+
+    def _export(self) -> dict[str, Any]:
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": self._votes}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
+        memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
+        if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
+            raise ValueError("ModalClassifier: its memory is not a memory that has learned")
+        check_vector("classes_", classes)
+        shape = (len(memory._state.prototypes), len(classes))
+        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape == shape):
+            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {shape}")
+        if votes.size and votes.min() < 0:
+            raise ValueError("ModalClassifier: votes are negative")
+        self.memory_, self.classes_, self._votes = memory, classes, votes
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")
