@@ -41,9 +41,7 @@ def cache_folder() -> Path:
     chosen = os.environ.get("CCMEM_KERNEL_CACHE")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or (
-        os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None
-    )
+    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
     return (Path(base) if base else Path.home() / ".cache") / "ccmem" / "kernels"
 
 
@@ -71,11 +69,11 @@ _CACHE = _open_cache() if JIT_ENABLED else None
 def kernel(function: Function) -> Function:
     """Compile ``function`` with numba: no Python inside, the interpreter lock released, IEEE float rules kept."""
     if _CACHE is None:
-        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy")(function)
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_CACHE)  # read once, while the decorator makes the kernel's cache
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     finally:
         numba.config.CACHE_DIR = previous
 

@@ -15,17 +15,21 @@ Rule = tuple[Callable[[Any], bool], str]
 """A test of a parameter's value, and how to say what it asks for."""
 
 
+def _is(value: Any, kind: type) -> bool:
+    """Whether ``value`` is a number of this kind; True and False are not numbers here."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def integer(least: int) -> Rule:
     """A whole number of at least ``least``."""
-    return (lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least,
-            f"a whole number >= {least}")  # fmt: skip
+    return lambda v: _is(v, numbers.Integral) and int(v) >= least, f"a whole number >= {least}"
 
 
 def number(least: float, most: float = math.inf, *, open_below: bool = False, open_above: bool = False) -> Rule:
     """A finite or infinite number between two bounds, which belong to the range unless said to be open."""
 
     def fits(v: Any) -> bool:
-        if not isinstance(v, numbers.Real) or isinstance(v, bool):
+        if not _is(v, numbers.Real):
             return False
         value = float(v)
         return (value > least if open_below else value >= least) and (value < most if open_above else value <= most)

@@ -40,6 +40,9 @@ REJECTED = -1
 """The winner of a sample that a memory did not learn."""
 
 
+_COLUMNS = ("n_features_in_", "feature_names_in_")
+
+
 class Lesson(NamedTuple):
     """What learning a chunk did, for whoever keeps something per unit (label votes, say)."""
 
@@ -70,8 +73,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     # What a model provides ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> Any:
-        """The state before the first sample."""
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        """The state before the first sample; raises if the parameters do not fit the data."""
 
     @abstractmethod
     def _settings(self) -> tuple[Any, ...]:
@@ -160,8 +163,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         if first:
             self._begin(X)
         elif self._shape() != self._began_with:
-            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in
-                       zip(self._shape_parameters, self._began_with, self._shape(), strict=True) if old != new]  # fmt: skip
+            values = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
+            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in values if old != new]
             raise ValueError(
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
                 "call fit to start anew"
@@ -169,18 +172,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return X
 
     def _begin(self, X: FloatArray) -> None:
+        """Start anew for rows like those of ``X``; if that fails, the old state stays."""
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31, size=4)
         rng = np.random.default_rng(seed)
-        previous = getattr(self, "_rng", None)
+        self._state = self._new_state(X.shape[1], X.dtype, rng)
         self._rng = rng
-        try:
-            state = self._new_state(X.shape[1], X.dtype)
-        except BaseException:
-            self._rng = previous
-            raise
-        self._state = state
         self._began_with = self._shape()
         self._history: deque[Event] = deque(maxlen=EVENT_HISTORY)
 
@@ -272,24 +270,24 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     @property
     def prototypes_(self) -> FloatArray:
         """What each unit stands for: an array of shape (n_units_, n_features_in_), a copy."""
-        return self._started().prototypes[: self.n_units_].copy()  # type: ignore[no-any-return]
+        return self._started().prototypes[: self.n_units_].copy()
 
     @property
     def win_counts_(self) -> IntArray:
         """How many samples each unit has learned, a copy."""
-        return self._started().wins[: self.n_units_].copy()  # type: ignore[no-any-return]
+        return self._started().wins[: self.n_units_].copy()
 
     @property
     def learning_rates_(self) -> FloatArray:
         """How far each unit will move at its next win, a copy."""
-        return self._started().rates[: self.n_units_].copy()  # type: ignore[no-any-return]
+        return self._started().rates[: self.n_units_].copy()
 
     def _started(self) -> UnitState:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet; call fit, partial_fit or learn_one first"
             )
-        return self._state  # type: ignore[no-any-return]
+        return self._state
 
     def _require_units(self) -> None:
         if self._started().counters[UNITS] == 0:
@@ -305,17 +303,16 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         if reset:
             check_parameters(type(self).__name__, self._rules, vars(self))
         dtype = [np.float64, np.float32] if reset else self._started().prototypes.dtype
-        before = {name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(self)}
+        known = {name: getattr(self, name) for name in _COLUMNS if hasattr(self, name)}
         checked: FloatArray = validate_data(
             self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite=False, ensure_min_samples=1
         )
         try:
             check_finite(checked)
         except ValueError:
-            if reset:
-                for name in ("n_features_in_", "feature_names_in_"):
-                    vars(self).pop(name, None)
-                vars(self).update(before)
+            for name in _COLUMNS:  # what validate_data has set already
+                self.__dict__.pop(name, None)
+            self.__dict__.update(known)
             raise
         return checked if checked.flags.writeable else _as_writeable(checked)
 
@@ -359,6 +356,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             copy._listeners = self._listeners
         return copy
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
+            self._state = self._state._replace(
+                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+            )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
@@ -376,8 +380,6 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 def _as_writeable(X: FloatArray) -> FloatArray:
     """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
 
-    class Window:
-        owner = X
-        __array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
-
-    return np.asarray(Window())
+    window = type("Window", (), {"owner": X})()
+    window.__array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
+    return np.asarray(window)

@@ -82,9 +82,7 @@ def _lane_sum(term: Callable[[Any, Any, Any], Any], in_python: Callable[..., flo
         while width > 1:
             width //= 2
             low, high = (
-                builder.shuffle_vector(
-                    total, total, ir.Constant(ir.VectorType(i32, width), list(range(o, o + width)))
-                )
+                builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(i32, width), list(range(o, o + width))))
                 for o in (0, width)
             )
             total = builder.fadd(low, high)
@@ -126,9 +124,9 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
     The competition compares these: the root keeps the order and would only round away differences.
     """
     if p == 2.0:
-        return squared_distance(a, b)  # type: ignore[no-any-return]
+        return squared_distance(a, b)
     if p == 1.0:
-        return manhattan_distance(a, b)  # type: ignore[no-any-return]
+        return manhattan_distance(a, b)
     total = 0.0
     for i in range(a.shape[0]):
         difference = abs(float(a[i] - b[i]))
@@ -152,7 +150,7 @@ def root(power: float, p: float) -> float:
 @kernel
 def unit_scale(x: FloatArray, epsilon: float) -> float:
     """What to multiply ``x`` with for unit length: 1 / (\\|x\\| + epsilon)."""
-    return 1.0 / (np.sqrt(dot(x, x)) + epsilon)  # type: ignore[no-any-return]
+    return 1.0 / (np.sqrt(dot(x, x)) + epsilon)
 
 
 @kernel
@@ -166,9 +164,7 @@ def find_winners(scores: FloatArray, largest: bool, winners: IntArray) -> None:
     for i in range(scores.shape[0]):
         score = scores[i]
         place = found
-        while place > 0 and (
-            score > scores[winners[place - 1]] if largest else score < scores[winners[place - 1]]
-        ):
+        while place > 0 and (score > scores[winners[place - 1]] if largest else score < scores[winners[place - 1]]):
             place -= 1
         if place == k:
             continue
@@ -209,7 +205,7 @@ def encode(winners: IntArray, n_units: int) -> BoolArray:
     array([0, 1, 0, 1])
     """
     winners = np.asarray(winners, dtype=np.int64)
-    if winners.size and not (0 <= winners.min() and winners.max() < n_units):
+    if winners.size and not (winners.min() >= 0 and winners.max() < n_units):
         raise ValueError(f"winners {winners.tolist()} do not all lie in 0..{n_units - 1}")
     code = np.zeros(n_units, np.bool_)
     code[winners] = True
@@ -234,9 +230,7 @@ def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) 
 
 
 @kernel
-def most_similar(
-    X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray
-) -> None:
+def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray) -> None:
     """The most similar competing prototype of every row (-1 where none competes)."""
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)

@@ -43,7 +43,7 @@ class Event(NamedTuple):
     """Index of the sample (from 0, since learning began) at which it was noticed."""
     from_block: int
     to_block: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     """The alarm that made a new block, or the hits that made a recall."""
 
 

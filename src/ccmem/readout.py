@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ccmem._jit import kernel
@@ -73,6 +73,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
            [2, 0]])
     """
 
+    memory_: CompetitiveMemory
+    classes_: Any
+    _votes: IntArray
+
     def __init__(self, memory: CompetitiveMemory, *, unlabeled: Any = None) -> None:
         self.memory = memory
         self.unlabeled = unlabeled
@@ -86,6 +90,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             )
         fresh = clone(self)
         fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         for name in ("memory_", "classes_", "_votes"):
             setattr(self, name, getattr(fresh, name))
         return self
@@ -113,7 +119,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> Any:
         """The majority label of each row's best matching unit."""
-        return self.classes_[self._votes_for(X).argmax(axis=1)]
+        votes = self._votes_for(X)
+        return self.classes_[votes.argmax(axis=1)]
 
     def predict_one(self, x: Any) -> Any:
         """The label of one sample; the quick path, like :meth:`learn_one`."""
@@ -127,7 +134,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class among the votes of each row's best matching unit."""
         votes = self._votes_for(X)
-        return votes / votes.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+        return votes / votes.sum(axis=1, keepdims=True)
 
     @property
     def votes_(self) -> IntArray:
@@ -166,7 +173,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         codes = np.full(len(rows), UNLABELED, np.int64)
         codes[~missing] = np.searchsorted(new_classes, labels[~missing].astype(new_classes.dtype))
         if first:
-            self._votes: IntArray = np.zeros((memory.n_units_, len(new_classes)), np.int64)
+            self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
         elif len(new_classes) > len(old):
             votes = np.zeros((len(self._votes), len(new_classes)), np.int64)
             votes[:, np.searchsorted(new_classes, old)] = self._votes
@@ -192,17 +199,15 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
         if labels.dtype.kind in "US":
             labels = labels.astype(object)
-        missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(n_rows, np.bool_)  # NaN is not itself
-        if labels.dtype.kind == "O":
-            missing = np.asarray([bool(m is not False) or v is None for m, v in zip(missing, labels, strict=True)])
+        missing = np.fromiter(map(_is_missing, labels.tolist()), np.bool_, n_rows)
         if self.unlabeled is not None:
-            missing = missing | np.asarray(labels == self.unlabeled, np.bool_)
-        if not missing.all():
-            known = labels[~missing]
+            missing |= np.asarray(labels == self.unlabeled, np.bool_)
+        known = labels[~missing]
+        if known.dtype.kind == "f" and np.isinf(known).any():
+            raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
+        if len(known):
             check_classification_targets(known)
-            if type_of_target(known) == "unknown":
-                raise ValueError(f"Unknown label type: {known[0]!r} in y; labels must be numbers or strings")
-        return labels, np.asarray(missing, np.bool_)
+        return labels, missing
 
     def _code_of(self, y: Any) -> int | None:
         """Code of a label already known, UNLABELED for a missing one, None if it takes a closer look."""
@@ -218,7 +223,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             raise error("This ModalClassifier has learned nothing yet; call fit or partial_fit first")
 
     def _answering(self) -> BoolArray:
-        return self._votes[: self.memory_.n_units_].any(axis=1)  # type: ignore[no-any-return]
+        return np.asarray(self._votes[: self.memory_.n_units_].any(axis=1))
 
     def _require_votes(self) -> None:
         self._require_memory()
@@ -228,7 +233,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _votes_for(self, X: Any) -> IntArray:
         self._require_votes()
         units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
-        return self._votes[units]  # type: ignore[no-any-return]
+        return self._votes[units]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
@@ -256,6 +261,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or pandas' NA (which will not even say whether it equals itself)."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 def _sorted_union(*labels: Any) -> Any:

@@ -31,7 +31,7 @@ def open_unit(state: UnitState, settings: Any, x: FloatArray) -> int:
     state.rates[unit] = settings.learning_rate
     count_win(state.rates, state.wins, unit, settings.rate_decay)
     state.counters[UNITS] += 1
-    return unit  # type: ignore[no-any-return]
+    return unit
 
 
 class DistanceMemory(CompetitiveMemory):
@@ -43,7 +43,7 @@ class DistanceMemory(CompetitiveMemory):
     init: Any
     _shape_parameters = ("n_units",)
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> UnitState:
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> UnitState:
         state = new_units(self.n_units, n_features, dtype, self.learning_rate)
         if not isinstance(self.init, str):
             given = np.asarray(self.init)

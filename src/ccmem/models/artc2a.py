@@ -8,12 +8,12 @@ For a sample x, prototypes M[i] of unit length and vigilance rho (paper, algorit
     constraint reset  if units > bound: the two most similar units are replaced by their renormalised mean,
                                         and rho is set anew
 
-Source: A. Ororbia, "Continual Competitive Memory", 2021, after He, Tan, Tan, "Modified ART 2A growing network capable of
-generating a fixed number of nodes", 2004. Ties go to the lowest index (of pairs: to the lowest first unit, then the
-lowest second). Left open there and chosen here: the merged unit keeps the smaller of both rates and the sum of both win
-counts; a zero vector has no direction and is not learned. ``vigilance_reset`` says what rho becomes: ``"input"``, the
-best match of the sample that caused the reset, comes near the paper's table; ``"pair"``, the similarity of the merged
-pair, makes thousands of merges and does not.
+Source: A. Ororbia, "Continual Competitive Memory", 2021, after He, Tan, Tan, "Modified ART 2A growing network capable
+of generating a fixed number of nodes", 2004. Ties go to the lowest index (of pairs: to the lowest first unit, then the
+lowest second). Left open there and chosen here: the merged unit keeps the smaller of both rates and the sum of both
+win counts; a zero vector has no direction and is not learned. ``vigilance_reset`` says what rho becomes: ``"input"``,
+the best match of the sample that caused the reset, comes near the paper's table; ``"pair"``, the similarity of the
+merged pair, makes thousands of merges and does not.
 
 >>> import numpy as np
 >>> memory = ARTC2A(max_units=2, vigilance=0.9, learning_rate=1.0)
@@ -35,7 +35,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, unit_scale
+from ccmem.competition import dot
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
 from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 
@@ -188,8 +188,8 @@ class ARTC2A(CompetitiveMemory):
     rate_decay : float, default=1.0
         What a unit's rate is multiplied with at each resonance (the paper's value for MNIST).
     vigilance_reset : "input" or "pair", default="input"
-        What the vigilance becomes at a constraint reset: the best match of the sample that caused it, or the similarity
-        of the merged pair. "input" is the reading that comes near the paper's table.
+        What the vigilance becomes at a constraint reset: the best match of the sample that caused it, or the
+        similarity of the merged pair. "input" is the reading that comes near the paper's table.
     random_state : ignored
         This model draws no random numbers; the parameter is there for symmetry.
 
@@ -213,7 +213,8 @@ class ARTC2A(CompetitiveMemory):
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, max_units: int | None = 125, *, vigilance: float = 0.9, learning_rate: float = 0.02,
-                 rate_decay: float = 1.0, vigilance_reset: str = "input", random_state: Any = None) -> None:  # fmt: skip
+                 rate_decay: float = 1.0, vigilance_reset: str = "input",
+                 random_state: Any = None) -> None:  # fmt: skip
         self.max_units = max_units
         self.vigilance = vigilance
         self.learning_rate = learning_rate
@@ -227,7 +228,7 @@ class ARTC2A(CompetitiveMemory):
         self._started()
         return float(self._state.vigilance[0])
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> ARTState:
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> ARTState:
         capacity = 64 if self.max_units is None else self.max_units + 1
         pairs = 0 if self.max_units is None else capacity
         return ARTState(

@@ -26,13 +26,13 @@ Departures, each because the printed form contradicts the text or itself:
   nor at test time.
 
 >>> import numpy as np
->>> memory = CCM(n_slots=2, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
+>>> memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
 >>> a, b = np.array([[1.0, 0.0, 0.0]]), np.array([[0.0, 0.0, 1.0]])
 >>> memory.partial_fit(np.repeat(a, 40, axis=0)).partial_fit(np.repeat(b, 40, axis=0)).n_blocks_
 2
 >>> memory.partial_fit(np.repeat(a, 40, axis=0)).events_        # a comes back: recalled, no third block
-[Event(kind='new_block', step=42, from_block=0, to_block=1, count=2),
- Event(kind='recall', step=82, from_block=1, to_block=0, count=2)]
+[Event(kind='new_block', step=41, from_block=0, to_block=1, count=2),
+ Event(kind='recall', step=81, from_block=1, to_block=0, count=2)]
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
                 C.append([0] * n_slots)
                 a, r = 0, [0] * len(M)
     return {
-        "prototypes_": np.concatenate(M), "learning_rates_": sum(v, []), "win_counts_": sum(C, []), "winners": winners,
-        "n_blocks_": len(M), "task_pointer_": t, "alarm_": a, "recall_counts_": r, "events_": events,
+        "prototypes_": np.concatenate(M), "learning_rates_": np.concatenate(v), "win_counts_": np.concatenate(C),
+        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a, "recall_counts_": r, "events_": events,
     }  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) ->
     hit = find_in_long_term(state, settings, x, scale)
     if hit != REJECTED:
         recalls[hit] += 1
-    recalled = np.argmax(recalls[:blocks])
+    recalled = int(np.argmax(recalls[:blocks]))
     if recalls[recalled] > settings.recall_limit:
         note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
         counters[POINTER] = recalled
@@ -278,7 +278,7 @@ class CCM(CompetitiveMemory):
 
     def task_pointers(self, X: Any) -> IntArray:
         """The block that each row belongs to: that of its best matching slot (GetTaskPointer)."""
-        return self.predict(X) // self.n_slots  # type: ignore[no-any-return]
+        return self.predict(X) // self.n_slots
 
     def pool_task(self, X: Any) -> int:
         """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
@@ -303,7 +303,7 @@ class CCM(CompetitiveMemory):
     def recall_counts_(self) -> IntArray:
         """Hits of every block counted towards a recall, a copy."""
         self._started()
-        return self._state.recalls[: self.n_blocks_].copy()  # type: ignore[no-any-return]
+        return self._state.recalls[: self.n_blocks_].copy()
 
     @property
     def unit_blocks_(self) -> IntArray:
@@ -323,17 +323,19 @@ class CCM(CompetitiveMemory):
         return similarity
 
     def _able(self) -> BoolArray:
-        return self._state.wins[: self.n_units_] > 0  # type: ignore[no-any-return]
+        return self._state.wins[: self.n_units_] > 0
 
-    def _random_slots(self, n_blocks: int, n_features: int, dtype: np.dtype[Any]) -> FloatArray:
+    def _random_slots(
+        self, n_blocks: int, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator
+    ) -> FloatArray:
         shape = (n_blocks * self.n_slots, n_features)
-        slots = self._rng.random(shape) if self.init == "uniform" else self._rng.standard_normal(shape)
+        slots = rng.random(shape) if self.init == "uniform" else rng.standard_normal(shape)
         return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any]) -> CCMState:
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
         blocks = 4
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
-        units.prototypes[:] = self._random_slots(blocks, n_features, dtype)
+        units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
         return CCMState(*units, recalls=np.zeros(blocks, np.int64))
 
@@ -357,7 +359,7 @@ class CCM(CompetitiveMemory):
             return
         rows, n_features = 2 * blocks * self.n_slots, state.prototypes.shape[1]
         prototypes = grown(state.prototypes, rows)
-        prototypes[rows // 2 :] = self._random_slots(blocks, n_features, prototypes.dtype)
+        prototypes[rows // 2 :] = self._random_slots(blocks, n_features, prototypes.dtype, self._rng)
         self._state = state._replace(
             prototypes=prototypes,
             rates=grown(state.rates, rows, self.learning_rate),

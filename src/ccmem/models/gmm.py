@@ -7,9 +7,9 @@ For a sample x, prototypes M[i], precision g = 1 / variance and temperature T (p
     M[i] <- M[i] + v[i] g z[i] (x - M[i])                   for all units
 
 Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 10 to 12. The printed denominator,
-sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the data's
-float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its rate alone
-decays. Ties go to the lowest index.
+sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the
+data's float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its
+rate alone decays. Ties go to the lowest index.
 
 >>> import numpy as np
 >>> memory = IncrementalGMM(n_units=2, temperature=1.0, learning_rate=0.5)
@@ -107,7 +107,7 @@ class IncrementalGMM(DistanceMemory):
 
     Parameters
     ----------
-    n_units : int, default=10
+    n_units : int, default=8
         How many components. The paper's experiments use 125.
     precision : float, default=1.0
         1 / variance of every component (gamma in the paper).
@@ -137,7 +137,7 @@ class IncrementalGMM(DistanceMemory):
     }
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, n_units: int = 10, *, precision: float = 1.0, temperature: float = 0.0285, p: float = 2.0,
+    def __init__(self, n_units: int = 8, *, precision: float = 1.0, temperature: float = 0.0285, p: float = 2.0,
                  learning_rate: float = 0.1, rate_decay: float = 1.0, init: Any = "first",
                  random_state: Any = None) -> None:  # fmt: skip
         self.n_units = n_units

@@ -93,7 +93,7 @@ class IncrementalWTA(DistanceMemory):
 
     Parameters
     ----------
-    n_units : int, default=10
+    n_units : int, default=8
         How many prototypes. The paper's experiments use 125.
     n_winners : int, default=1
         How many of the nearest units move at each sample (K).
@@ -118,7 +118,7 @@ class IncrementalWTA(DistanceMemory):
     _rules: ClassVar[dict[str, Rule]] = {**DISTANCE_RULES, "n_winners": integer(1)}
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, n_units: int = 10, *, n_winners: int = 1, p: float = 2.0, learning_rate: float = 0.1,
+    def __init__(self, n_units: int = 8, *, n_winners: int = 1, p: float = 2.0, learning_rate: float = 0.1,
                  rate_decay: float = 1.0, init: Any = "first", random_state: Any = None) -> None:  # fmt: skip
         self.n_units = n_units
         self.n_winners = n_winners
@@ -127,6 +127,11 @@ class IncrementalWTA(DistanceMemory):
         self.rate_decay = rate_decay
         self.init = init
         self.random_state = random_state
+
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> UnitState:
+        if self.n_winners > self.n_units:
+            raise ValueError(f"IncrementalWTA: n_winners={self.n_winners} cannot exceed n_units={self.n_units}")
+        return super()._new_state(n_features, dtype, rng)
 
     def _settings(self) -> WTASettings:
         return WTASettings(

@@ -1,0 +1,12 @@
+"""Settings every test shares: hypothesis without deadlines (a first call compiles), and image data if at hand."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("usual", deadline=None, max_examples=60, suppress_health_check=_quiet)
+settings.register_profile("few", deadline=None, max_examples=8, suppress_health_check=_quiet)
+settings.load_profile("few" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "usual")

@@ -1,0 +1,82 @@
+"""ART-C 2A against artlib, and its bound."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmem import ARTC2A, ModalClassifier
+
+
+def unit_rows(seed, n_rows, width):
+    X = np.random.default_rng(seed).normal(size=(n_rows, width))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@given(seed=st.integers(0, 2**20), width=st.integers(2, 40), vigilance=st.floats(0.0, 0.99))
+def test_without_bound_at_rate_one_equals_artlib(seed, width, vigilance):
+    artlib = pytest.importorskip("artlib")
+    X = unit_rows(seed, 60, width)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # artlib warns about its own ART2A
+        oracle = artlib.ART2A(rho=vigilance, alpha=0.0, beta=1.0)
+        for x in X:
+            oracle.partial_fit(x.reshape(1, -1))
+    memory = ARTC2A(max_units=None, vigilance=vigilance, learning_rate=1.0)
+    winners = memory._learn(memory._check_chunk(X)).winners
+    np.testing.assert_array_equal(winners, oracle.labels_)
+    # ours divides by |x| + 1e-5, as the paper does
+    np.testing.assert_allclose(memory.prototypes_, np.array(oracle.W), atol=2e-5)
+
+
+@given(seed=st.integers(0, 2**20), bound=st.integers(1, 12), reset=st.sampled_from(["input", "pair"]))
+def test_the_bound_holds_at_every_moment(seed, bound, reset):
+    memory = ARTC2A(bound, vigilance=0.99, vigilance_reset=reset)
+    for x in unit_rows(seed, 40, 4):
+        memory.learn_one(x)
+        assert memory.n_units_ <= bound
+    assert memory.win_counts_.sum() == 40
+    np.testing.assert_allclose(np.linalg.norm(memory.prototypes_, axis=1), 1.0, atol=2e-5)
+
+
+def test_vigilance_falls_to_the_best_match_of_the_input():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
+    by_input = ARTC2A(2, vigilance=0.9).fit(X)
+    by_pair = ARTC2A(2, vigilance=0.9, vigilance_reset="pair").fit(X)
+    assert by_input.vigilance_ == pytest.approx(0.8, abs=1e-5)
+    assert by_pair.vigilance_ == pytest.approx(0.8, abs=1e-5)  # the pair is the input and its best match
+    lower = ARTC2A(3, vigilance=0.9).fit(np.vstack([X, [[-1.0, 0.2]]]))
+    assert lower.vigilance_ == pytest.approx(0.2 / np.hypot(1.0, 0.2), abs=1e-5)
+
+
+def test_votes_survive_merges():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 3)), rng.integers(0, 4, 500)
+    classifier = ModalClassifier(ARTC2A(6, vigilance=0.999))
+    for start in range(0, 500, 90):
+        classifier.partial_fit(X[start : start + 90], y[start : start + 90])
+    assert classifier.votes_.sum() == 500
+    np.testing.assert_array_equal(classifier.votes_.sum(axis=0), np.bincount(y))
+    np.testing.assert_array_equal(classifier.votes_.sum(axis=1), classifier.memory_.win_counts_)
+
+
+def test_a_merge_costs_no_more_than_the_votes_of_the_pair():
+    """Three units in a row, the bound two: the closest pair's votes are added up, the third's stay."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
+    classifier = ModalClassifier(ARTC2A(2, vigilance=0.999)).fit(X, ["a", "b", "c"])
+    assert classifier.votes_.tolist() == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_grows_without_a_bound():
+    X = np.eye(200)
+    assert ARTC2A(None).fit(X).n_units_ == 200
+
+
+def test_many_merges_in_one_chunk_outlive_the_journal():
+    X = unit_rows(3, 3000, 3)
+    whole = ModalClassifier(ARTC2A(4, vigilance=1.0, vigilance_reset="pair")).partial_fit(X, np.arange(3000) % 7)
+    assert whole.votes_.sum() == 3000

@@ -1,0 +1,117 @@
+"""CCM: alarm, new blocks, recall, and the paper's stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ccmem import CCM, Event, ModalClassifier
+from ccmem.base import EVENT_HISTORY
+
+A, B, C = np.eye(3)
+
+
+def stream(*parts):
+    return np.concatenate([np.repeat([x], n, axis=0) for x, n in parts])
+
+
+def small(**changes):
+    settings = {"n_slots": 1, "alarm_limit": 4, "recall_limit": 4, "commit_limit": 5, "random_state": 0}
+    return CCM(**{**settings, **changes})
+
+
+def test_more_than_the_limit_makes_a_block():
+    memory = small().partial_fit(stream((A, 30), (B, 4)))
+    assert (memory.n_blocks_, memory.alarm_) == (1, 4)
+    memory.learn_one(B)
+    assert (memory.n_blocks_, memory.alarm_, memory.task_pointer_) == (2, 0, 1)
+    assert memory.events_ == [Event("new_block", 34, 0, 1, 5)]
+
+
+def test_the_sample_of_a_miss_is_not_learned():
+    memory = small().partial_fit(stream((A, 30)))
+    before = memory.prototypes_
+    assert memory.learn_one(B) == -1
+    np.testing.assert_array_equal(memory.prototypes_, before)
+    assert memory.n_samples_seen_ == 31
+
+
+def test_an_old_block_is_recalled_not_made_again():
+    memory = small().partial_fit(stream((A, 30), (B, 30), (C, 30), (A, 30), (C, 30)))
+    assert memory.n_blocks_ == 3
+    assert [(e.kind, e.from_block, e.to_block) for e in memory.events_] == [
+        ("new_block", 0, 1), ("new_block", 1, 2), ("recall", 2, 0), ("recall", 0, 2),
+    ]  # fmt: skip
+    assert memory.recall_counts_.tolist() == [0, 0, 0]
+
+
+def test_consecutive_counters_forgive_and_cumulative_do_not():
+    mixed = np.concatenate([stream((A, 30)), *[np.stack([B, B, A])] * 10])
+    assert small().partial_fit(mixed).n_blocks_ == 1
+    assert small(counters="cumulative").partial_fit(mixed).n_blocks_ == 2
+
+
+def test_consecutive_recall_needs_a_limit_within_the_alarm():
+    parts = (A, 30), (B, 30), (A, 30)
+    assert small(recall_limit=5).partial_fit(stream(*parts)).n_blocks_ == 3
+    assert small(recall_limit=4).partial_fit(stream(*parts)).n_blocks_ == 2
+
+
+def test_open_slots_take_anything_until_they_are_committed():
+    memory = small(commit_limit=5)
+    memory.partial_fit(stream((A, 3), (B, 3)))
+    assert memory.win_counts_.tolist() == [6]
+    assert memory.learn_one(C) == -1
+
+
+def test_slots_that_never_learned_do_not_answer():
+    memory = CCM(n_slots=25, random_state=0).fit(stream((A, 40)))
+    unused = memory.win_counts_ == 0
+    assert unused.any()
+    assert not unused[memory.predict(np.random.default_rng(0).normal(size=(200, 3)))].any()
+    assert (memory.transform([B])[0, unused] == -1).all()
+
+
+def test_pointers_and_pools():
+    memory = small(n_slots=2, commit_limit=0).partial_fit(stream((A, 30), (B, 1), (B, 30), (C, 30)))
+    assert memory.unit_blocks_.tolist() == [0, 0, 1, 1]
+    assert memory.task_pointers([A, C]).tolist() == [0, 1]
+    assert memory.pool_task([A, C, C]) == 1
+    assert memory.pool_task([C, A]) == 0  # a tie goes to the older block
+
+
+def test_growth_is_not_limited_by_the_first_room():
+    X = np.repeat(np.eye(40), 12, axis=0)
+    memory = small().partial_fit(X)
+    assert memory.n_blocks_ == 40
+    np.testing.assert_array_equal(memory.task_pointers(np.eye(40)), np.arange(40))
+
+
+def test_history_is_bounded():
+    flips = np.tile(stream((A, 8), (B, 8)), (EVENT_HISTORY // 2 + 200, 1))
+    memory = small(commit_limit=2).partial_fit(flips)
+    assert len(memory.events_) == EVENT_HISTORY
+    assert memory.n_blocks_ == 2
+    assert memory.events_[-1].step == len(flips) - 4
+
+
+@pytest.mark.data
+def test_split_mnist_is_the_papers_model():
+    """4 to 6 blocks, and ACC near 0.9425 read out modally (paper 0.9418)."""
+    datasets = pytest.importorskip("ccmem.datasets")
+    try:
+        mnist = datasets.load("mnist", offline=True)
+    except (OSError, ValueError) as problem:
+        pytest.skip(str(problem))
+    X, y = mnist.X_train.astype(np.float32), mnist.y_train
+    accuracies = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        classifier = ModalClassifier(CCM(random_state=seed))
+        for task in range(5):
+            rows = rng.permutation(np.flatnonzero(y // 2 == task))
+            classifier.partial_fit(X[rows], y[rows] % 2)
+        assert 4 <= classifier.memory_.n_blocks_ <= 6
+        right = classifier.predict(mnist.X_test.astype(np.float32)) == mnist.y_test % 2
+        accuracies.append(np.mean([right[mnist.y_test // 2 == task].mean() for task in range(5)]))
+    assert np.mean(accuracies) == pytest.approx(0.9425, abs=0.01)

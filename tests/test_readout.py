@@ -1,0 +1,150 @@
+"""Modal classification: votes, missing labels, new classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from zoo import ALL, assert_same, snapshot
+
+from ccmem import CCM, IncrementalWTA, ModalClassifier
+
+X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
+
+
+def classifier(**options):
+    return ModalClassifier(IncrementalWTA(2, learning_rate=0.1), **options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "unlabeled"),
+    [
+        ([0.0, 1.0, np.nan, 1.0], None),
+        (["low", "high", None, "high"], None),
+        (["low", "high", np.nan, "high"], None),
+        (pd.array([0, 1, None, 1], dtype="Int64"), None),
+        (pd.Series(["low", "high", pd.NA, "high"], dtype="string"), None),
+        (np.array([0, 1, -1, 1]), -1),
+        (np.array(["low", "high", "?", "high"]), "?"),
+        ([False, True, None, True], None),
+    ],
+    ids=["nan", "none", "nan among text", "pandas integers", "pandas text", "-1", "?", "booleans"],
+)
+def test_missing_labels_teach_but_do_not_vote(labels, unlabeled):
+    clf = classifier(unlabeled=unlabeled).fit(X4, labels)
+    assert clf.votes_.sum() == 3
+    assert clf.memory_.win_counts_.tolist() == [2, 2]
+    assert len(clf.classes_) == 2
+    low, high = clf.predict([[1.0], [9.0]])
+    assert (low, high) == (labels[0], labels[1])
+
+
+def test_a_chunk_without_labels():
+    clf = classifier().partial_fit(X4, None)
+    with pytest.raises(NotFittedError, match="no label yet"):
+        clf.predict(X4)
+    clf.partial_fit(X4[:1], [3])
+    assert clf.predict(X4).tolist() == [3, 3, 3, 3]  # the unit without votes does not answer
+
+
+def test_new_classes_may_appear_at_any_time():
+    clf = classifier().partial_fit([[0.0]], ["m"]).partial_fit([[10.0]], ["z"])
+    clf.partial_fit([[0.0], [0.0]], ["a", "a"])
+    assert clf.classes_.tolist() == ["a", "m", "z"]
+    assert clf.votes_.tolist() == [[2, 1, 0], [0, 0, 1]]
+    assert clf.predict([[0.0]]).tolist() == ["a"]
+    assert clf.predict_proba([[0.0]]).tolist() == [[2 / 3, 1 / 3, 0.0]]
+
+
+def test_announced_classes_are_listed_at_once():
+    clf = classifier().partial_fit(X4, [1, 1, 1, 1], classes=[0, 1, 2])
+    assert clf.classes_.tolist() == [0, 1, 2]
+    assert clf.predict_proba([[0.0]]).tolist() == [[0.0, 1.0, 0.0]]
+
+
+def test_a_rejected_sample_casts_no_vote():
+    A, B = np.eye(2)
+    clf = ModalClassifier(CCM(n_slots=1, commit_limit=2, random_state=0))
+    clf.partial_fit([A] * 10, ["a"] * 10).partial_fit([B] * 5, ["b"] * 5)
+    assert clf.votes_.sum() == 10
+    assert clf.classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda m: m.__name__)
+@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(0, 60), max_size=3))
+def test_cutting_a_labelled_stream_changes_nothing(model, seed, cuts):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, size=(60, 3)).astype(float)
+    X[0] = 1.0
+    y = rng.choice(np.array(["a", "b", "c", None], dtype=object), 60)
+    y[0] = "b"
+    whole = ModalClassifier(model(random_state=0)).partial_fit(X, y)
+    cut, single = ModalClassifier(model(random_state=0)), ModalClassifier(model(random_state=0))
+    for rows in np.split(np.arange(60), sorted(cuts)):
+        if len(rows):
+            cut.partial_fit(X[rows], y[rows])
+    for x, label in zip(X, y, strict=True):
+        single.learn_one(x, label)
+    for other in (cut, single):
+        assert_same(snapshot(whole.memory_), snapshot(other.memory_))
+        np.testing.assert_array_equal(whole.votes_, other.votes_)
+        np.testing.assert_array_equal(whole.classes_, other.classes_)
+    assert whole.predict(X).tolist() == [single.predict_one(x) for x in X]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 2, 3], "3 labels for 4 rows"),
+        ([0.0, 1.0, np.inf, 1.0], "y contains infinity"),
+        ([0.5, 1.25, 2.0, 3.0], "Unknown label type"),
+        ([1, "a", 2, "b"], "cannot be sorted together"),
+        ([[1, 2], [3, 4], [5, 6], [7, 8]], "y should be a 1d array"),
+    ],
+)
+def test_bad_labels_are_named_and_change_nothing(y, message):
+    clf = classifier().fit(X4, [0, 1, 0, 1])
+    before, votes = snapshot(clf.memory_), clf.votes_
+    for call in (clf.partial_fit, clf.fit):
+        with pytest.raises(ValueError, match=message):
+            call(X4, np.array(y, dtype=object) if message.startswith("cannot") else y)
+        assert_same(before, snapshot(clf.memory_))
+        np.testing.assert_array_equal(votes, clf.votes_)
+
+
+def test_bad_rows_change_no_votes():
+    clf = classifier().fit(X4, [0, 1, 0, 1])
+    before, votes = snapshot(clf.memory_), clf.votes_
+    with pytest.raises(ValueError, match="row 1, column 0"):
+        clf.partial_fit([[1.0], [np.nan]], [5, 6])
+    assert_same(before, snapshot(clf.memory_))
+    np.testing.assert_array_equal(votes, clf.votes_)
+    assert clf.classes_.tolist() == [0, 1]
+
+
+def test_labels_and_text_do_not_mix_across_chunks():
+    clf = classifier().fit(X4, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="mixes labels"):
+        clf.partial_fit(X4, ["a", "b", "a", "b"])
+    assert clf.classes_.tolist() == [0, 1]
+
+
+def test_fit_needs_labels():
+    with pytest.raises(ValueError, match="y to be passed"):
+        classifier().fit(X4, None)
+    with pytest.raises(ValueError, match="every label in y is missing"):
+        classifier().fit(X4, [None] * 4)
+
+
+def test_only_memories_will_do():
+    with pytest.raises(TypeError, match="not a competitive memory"):
+        ModalClassifier("memory").fit(X4, [0, 1, 0, 1])
+
+
+def test_the_memory_passed_in_stays_untouched():
+    memory = IncrementalWTA(2)
+    ModalClassifier(memory).fit(X4, [0, 1, 0, 1])
+    assert not memory.__sklearn_is_fitted__()

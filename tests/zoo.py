@@ -1,0 +1,91 @@
+"""Every model with the ways to try it: parameters for hypothesis, and how to call its naive twin."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from ccmem import models
+
+ALL = [getattr(models, name) for name in models.__all__]
+
+_rates = {"learning_rate": st.sampled_from([0.01, 0.35, 0.5, 1.0]), "rate_decay": st.sampled_from([0.9, 0.998, 1.0])}
+_orders = st.sampled_from([1.0, 2.0, 3.0, np.inf])
+
+PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "IncrementalWTA": {"n_units": st.integers(2, 6), "n_winners": st.integers(1, 2), "p": _orders, **_rates},
+    "IncrementalGMM": {
+        "n_units": st.integers(1, 6), "precision": st.sampled_from([0.5, 1.0, 4.0]),
+        "temperature": st.sampled_from([0.0285, 0.5, 20.0]), "p": _orders, **_rates,
+    },
+    "ARTC2A": {
+        "max_units": st.sampled_from([None, 1, 2, 3, 8]), "vigilance": st.sampled_from([-1.0, 0.0, 0.7, 0.95, 1.0]),
+        "vigilance_reset": st.sampled_from(["input", "pair"]), **_rates,
+    },
+    "CCM": {
+        "n_slots": st.integers(1, 3), "vigilance": st.sampled_from([0.0, 0.7, 0.9]),
+        "recall_vigilance": st.sampled_from([None, 0.5]), "alarm_limit": st.integers(0, 3),
+        "recall_limit": st.integers(0, 2), "commit_limit": st.integers(0, 3),
+        "counters": st.sampled_from(["consecutive", "cumulative"]), "init": st.sampled_from(["uniform", "normal"]),
+        "random_state": st.integers(0, 3), **_rates,
+    },
+}  # fmt: skip
+"""A new model needs a line here, or test_every_model.py says so."""
+
+
+@st.composite
+def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
+    """Short integer-valued rows, full of ties, repeats and zeros; now and then wider than the lanes of a sum."""
+    width = draw(st.one_of(st.integers(1, 4), st.sampled_from([31, 32, 33, 70])))
+    n_rows = draw(st.integers(1, max_rows))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    patterns = draw(npst.arrays(np.int64, (draw(st.integers(1, 6)), width), elements=st.integers(-2, 2)))
+    order = draw(st.lists(st.integers(0, len(patterns) - 1), min_size=n_rows, max_size=n_rows))
+    return np.ascontiguousarray(patterns[order], dtype=dtype)
+
+
+def estimators(model: type) -> st.SearchStrategy[Any]:
+    """The model under all sorts of parameters."""
+    return st.builds(model, **{"random_state": st.just(0), **PARAMETERS[model.__name__]})
+
+
+def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
+    """What the model's naive twin makes of the stream."""
+    parameters = estimator.get_params()
+    naive = importlib.import_module(type(estimator).__module__).naive
+    random_state, init = parameters.pop("random_state"), parameters.pop("init", "first")
+    if type(estimator).__name__ == "CCM":
+        n_slots = parameters.pop("n_slots")
+        rng = np.random.default_rng(random_state)
+        shape = (len(X) + 1, n_slots, X.shape[1])
+        slots = rng.random(shape) if init == "uniform" else rng.standard_normal(shape)
+        slots /= np.linalg.norm(slots, axis=-1, keepdims=True)
+        if parameters["recall_vigilance"] is None:
+            parameters["recall_vigilance"] = parameters["vigilance"]
+        return naive(X, list(slots.astype(X.dtype)), **parameters)
+    return naive(X, **parameters)
+
+
+def snapshot(estimator: Any) -> dict[str, Any]:
+    """Everything a memory knows, as plain values."""
+    state = estimator._state
+    used = estimator.n_units_
+    known: dict[str, Any] = {name: getattr(state, name)[:used].copy() for name in ("prototypes", "rates", "wins")}
+    known["counters"] = state.counters.copy()
+    known["history"] = list(estimator._history)
+    known["rng"] = str(estimator._rng.bit_generator.state)
+    for name in ("vigilance_", "recall_counts_"):
+        if hasattr(estimator, name):
+            known[name] = np.array(getattr(estimator, name))
+    return known
+
+
+def assert_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """Equal bit for bit."""
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, second[name], err_msg=name, strict=isinstance(value, np.ndarray))
