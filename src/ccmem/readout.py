@@ -158,13 +158,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _teach(self, X: Any, y: Any, classes: Any) -> Lesson:
         """Learn a chunk; nothing changes unless all of it can be learned."""
-        if not isinstance(self.memory, CompetitiveMemory):
-            raise TypeError(
-                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
-                "such as CCM()"
-            )
         first = not hasattr(self, "memory_")
-        memory = clone(self.memory) if first else self.memory_
+        memory = self._memory_to_teach()
         rows = memory._check_chunk(X)
         labels, missing = self._check_labels(y, len(rows))
         old = np.empty(0, labels.dtype) if first else self.classes_
@@ -172,6 +167,29 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         new_classes = _sorted_union(old, labels[~missing], announced)
         codes = np.full(len(rows), UNLABELED, np.int64)
         codes[~missing] = np.searchsorted(new_classes, labels[~missing].astype(new_classes.dtype))
+        return self._learn_coded(memory, rows, codes, new_classes)
+
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> Lesson:
+        """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
+        memory = self._memory_to_teach()
+        rows = memory._check_chunk(X)
+        used = np.unique(codes[codes != UNLABELED])
+        new_classes = _sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
+        places[used] = np.searchsorted(new_classes, values[used])
+        return self._learn_coded(memory, rows, places[codes], new_classes)
+
+    def _memory_to_teach(self) -> CompetitiveMemory:
+        if not isinstance(self.memory, CompetitiveMemory):
+            raise TypeError(
+                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
+                "such as CCM()"
+            )
+        return self.memory_ if hasattr(self, "memory_") else clone(self.memory)  # type: ignore[no-any-return]
+
+    def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
+        first = not hasattr(self, "memory_")
+        old = new_classes[:0] if first else self.classes_
         if first:
             self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
         elif len(new_classes) > len(old):
