@@ -24,6 +24,8 @@ Rows = Callable[[int, int], Any]
 class ArrayTable:
     """Arrays of equal length, side by side."""
 
+    open_ended = False
+
     def __init__(self, file: str, parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]], close: Any = lambda: None) -> None:
         self._file, self._parts, self.close = file, parts, close
         self._places: dict[str, tuple[str, Any]] = {}

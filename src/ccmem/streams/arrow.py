@@ -23,6 +23,8 @@ def pyarrow() -> Any:
 class ArrowTable:
     """Rows of record batches. ``batches_after(skip)`` gives them, and how many of the skipped rows they still hold."""
 
+    open_ended = False
+
     def __init__(self, file: str, schema: Any, batches_after: Any, close: Any = lambda: None) -> None:
         pa = pyarrow()
         self._file, self._batches_after, self.close = file, batches_after, close

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from ccmem.streams.arrays import open_array, open_npy, open_npz
 from ccmem.streams.arrow import open_frame, open_ipc, open_parquet, pyarrow
 from ccmem.streams.lines import CSVTable, NDJSONTable
+from ccmem.streams.prefetch import Prefetch
 from ccmem.streams.tables import (
     Chunk,
     Columns,
@@ -74,7 +75,7 @@ class FileStream:
     def __init__(
         self, sources: Source | Sequence[Source], *, features: Sequence[str] | None = None, label: str | None = None,
         format: str | None = None, on_bad_row: str = "stop", dtype: Any = None,
-        resume: Mapping[str, Progress] | None = None, columns: Columns | None = None,
+        resume: Mapping[str, Progress] | None = None, columns: Columns | None = None, skip_seen: bool = False,
     ) -> None:  # fmt: skip
         if on_bad_row not in ("stop", "skip"):
             raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
@@ -87,6 +88,7 @@ class FileStream:
         self.progress: dict[str, Progress] = dict(resume or {})
         """How far every file has been handed over; give it to ``resume`` to go on from there."""
         self._skip_bad = on_bad_row == "skip"
+        self._skip_seen = skip_seen
         self._format, self._features, self._label, self._dtype = format, features, label, dtype
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -96,73 +98,83 @@ class FileStream:
 
     def chunks(self, max_rows: int | None = None) -> Iterator[Chunk]:
         """The same as records that know their file and rows; at most ``max_rows`` rows."""
+        return (chunk for chunk in self._hand_over(self._read(), max_rows) if chunk is not None)
+
+    def chunks_read_ahead(self, max_rows: int | None, idle: float) -> Iterator[Chunk | None]:
+        """As :meth:`chunks`, read by a thread while others learn; None whenever ``idle`` seconds bring nothing."""
+        return self._hand_over(Prefetch(self._read()).each(idle), max_rows)
+
+    def _hand_over(self, items: Iterator[Any], max_rows: int | None) -> Iterator[Chunk | None]:
+        """Keep ``progress`` in step with what the user gets (and not with what may have been read ahead)."""
         left = max_rows
-        for file, chunk in self._read():
+        key = ""
+        for item in items:
+            if item is None:
+                yield None
+            elif isinstance(item, Chunk):
+                chunk = item if left is None else item.head(left)
+                if left is not None:
+                    left -= len(chunk.X)
+                self.bad_rows += chunk.count - len(chunk.X)
+                progress = self.progress[key]
+                anchor = progress.anchor if chunk.offset is None else (chunk.first, chunk.offset)
+                self.progress[key] = progress._replace(rows=chunk.first + chunk.count, anchor=anchor)
+                if len(chunk.X):
+                    yield chunk
+            else:
+                key, progress = item
+                self.progress.pop(key, None)  # last in, so that the files longest out of use are forgotten first
+                self.progress[key] = progress
+                while len(self.progress) > max(_MOST_REMEMBERED, len(self.files)):
+                    del self.progress[next(iter(self.progress))]
             if left == 0:
                 return
-            key = file_key(file)
-            progress = self.progress[key]
-            if chunk is None:
-                self.progress[key] = progress._replace(complete=True)
-                continue
-            if left is not None:
-                chunk = chunk.head(left)
-                left -= len(chunk.X)
-            self.bad_rows += chunk.count - len(chunk.X)
-            anchor = progress.anchor if chunk.offset is None else (chunk.first, chunk.offset)
-            self.progress[key] = progress._replace(rows=chunk.first + chunk.count, anchor=anchor)
-            if len(chunk.X):
-                yield chunk
 
-    def _read(self) -> Iterator[tuple[str, Chunk | None]]:
-        """Chunks in order, and None at the end of each file."""
+    def _read(self) -> Iterator[Any]:
+        """For every file with something to read: its key and progress, its chunks, its key and final progress."""
+        known = dict(self.progress)
         for file in self.files:
-            progress = self._begin(file)
+            progress = self._begin(file, known.get(file_key(file)))
             if progress is None:
                 continue
+            yield file_key(file), progress
             table = open_table(file, self._format)
             try:
                 if self.columns is None:
-                    may_miss = self._format == "ndjson" or file.endswith(FORMATS["ndjson"])
+                    may_miss = isinstance(table, NDJSONTable)
                     self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
-                columns = check_columns(table, file, self.columns) if not isinstance(table, NDJSONTable) else self.columns
-                first = progress.rows
+                columns = check_columns(table, file, self.columns)
+                first, anchor = progress.rows, progress.anchor
                 for batch in _guarded(table.batches(columns, progress.rows, progress.anchor), file):
                     if columns.text_labels is None and batch.labels is not None and batch.labels.values:
                         columns = columns._replace(text_labels=isinstance(batch.labels.values[0], str))
                         self.columns = self.columns._replace(text_labels=columns.text_labels)
                     chunk, error = check_batch(batch, columns, file, first, self._skip_bad)
                     first += chunk.count
-                    yield file, chunk
+                    anchor = anchor if chunk.offset is None else (chunk.first, chunk.offset)
+                    yield chunk
                     if error is not None:
                         raise error
             finally:
                 table.close()
-            yield file, None
+            yield file_key(file), progress._replace(rows=first, complete=True, anchor=anchor)
 
-    def _begin(self, file: str) -> Progress | None:
-        """Where to begin in ``file``; None if all of it has been read."""
-        key = file_key(file)
+    def _begin(self, file: str, known: Progress | None) -> Progress | None:
+        """Where to begin in ``file``; None if there is nothing to read in it."""
         if not _is_regular(file):
-            progress = self.progress[key] = Progress()  # a pipe has no place to go back to
-            return progress
+            return Progress(rows=known.rows) if known is not None and self._skip_seen else Progress()
         size = Path(file).stat().st_size
-        known = self.progress.pop(key, None)  # put back last: the files longest out of use are forgotten first
         if known is not None:
             if size < known.size or _head(file, min(known.size, _HEAD)) != known.head:
-                self.progress[key] = known
                 raise SourceError(
                     f"{file} is not the file of which {known.rows} rows were learned before: its beginning has changed; "
                     "learn it from its first row (--again), or under another name"
                 )
             if known.complete and size == known.size:
-                self.progress[key] = known
                 return None
-        progress = (known or Progress())._replace(complete=False, size=size, head=_head(file, min(size, _HEAD)))
-        self.progress[key] = progress
-        while len(self.progress) > max(_MOST_REMEMBERED, len(self.files)):
-            del self.progress[next(iter(self.progress))]
-        return progress if size else None
+        if size == 0:
+            return None
+        return (known or Progress())._replace(complete=False, size=size, head=_head(file, min(size, _HEAD)))
 
 
 def read_files(
@@ -268,7 +280,7 @@ def open_table(file: str, format: str | None = None) -> Table:
     if kind == "parquet":
         return open_parquet(file)
     if kind == "arrow":
-        return open_ipc(file, pyarrow().PythonFile(sys.stdin.buffer, "r") if file == STDIN else None)
+        return open_ipc(file, pyarrow().PythonFile(_Whole(sys.stdin.fileno()), "r") if file == STDIN else None)
     if kind == "npy":
         return open_npy(file)
     if kind == "npz":
@@ -287,6 +299,28 @@ def open_table(file: str, format: str | None = None) -> Table:
     except BaseException:
         source.close()
         raise
+
+
+class _Whole:
+    """A pipe from which reading gives as much as is asked for, as pyarrow expects."""
+
+    closed = False
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def read(self, size: int) -> bytes:
+        parts = []
+        while size > 0 and (part := os.read(self._handle, size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
 
 
 def _guarded(batches: Iterator[Any], file: str) -> Iterator[Any]:

@@ -28,12 +28,14 @@ class LineTable:
 
     columns: list[str]
     numeric: list[str]
-    single: set[str] = set()
+    single: set[str]
+    open_ended = False
     quoted = False
     """Whether line ends inside quotes belong to a value."""
 
     def __init__(self, file: str, read: Read, seek: Callable[[int], Any] | None, close: Callable[[], Any]) -> None:
         self._file, self._read, self._seek, self.close = file, read, seek, close
+        self.single = set()
         self._pending = b""
         self._offset = 0
         self._body = 0
@@ -197,6 +199,8 @@ class CSVTable(LineTable):
 
 class NDJSONTable(LineTable):
     """One JSON object a line."""
+
+    open_ended = True
 
     def __init__(self, file: str, read: Read, seek: Callable[[int], Any] | None, close: Callable[[], Any]) -> None:
         super().__init__(file, read, seek, close)

@@ -117,6 +117,8 @@ class Table(Protocol):
     """The columns that could be features."""
     single: set[str]
     """Those of them that lose nothing in float32."""
+    open_ended: bool
+    """Whether later rows may have other columns."""
 
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
         """The rows after the first ``skip``. ``anchor`` is a row number and the offset at which that row begins."""
@@ -215,6 +217,8 @@ def choose_columns(
 
 def check_columns(table: Table, file: str, columns: Columns) -> Columns:
     """Raise unless ``table`` has all the features; without the label column its rows simply have no labels."""
+    if table.open_ended:
+        return columns
     missing = [name for name in columns.features if name not in table.columns]
     if missing:
         raise SourceError(f"{file} has no column {_list(missing)}; its columns are {_list(table.columns)}")
