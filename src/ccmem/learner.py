@@ -1,8 +1,8 @@
 """A model that lives with a stream: what the command keeps in one checkpoint.
 
-Beside the model a checkpoint holds how the columns are chosen and scaled, how many rows have been learned, how far every
-file has been read, and how far the events file was written. All of it is replaced in one rename, so that after a crash
-nothing is learned twice and nothing is lost.
+Beside the model a checkpoint holds how the columns are chosen and scaled, how many rows have been learned, how far
+every file has been read, and how far the events file was written. All of it is replaced in one rename, so that after a
+crash nothing is learned twice and nothing is lost.
 """
 
 from __future__ import annotations
@@ -99,11 +99,17 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to ``path``, atomically."""
-        columns = self.columns
+        columns: dict[str, Any] | None = None
+        if self.columns is not None:
+            columns = {
+                **self.columns._asdict(),
+                "features": list(self.columns.features),
+                "dtype": self.columns.dtype.name,
+            }
         learner = {
             "scale_kind": self.scale_kind,
             "scale": None if self.scale is None else self.scale.export(),
-            "columns": None if columns is None else {**columns._asdict(), "features": list(columns.features), "dtype": columns.dtype.name},
+            "columns": columns,
             "rows": self.rows,
             "bad_rows": self.bad_rows,
             "progress": [[key, *entry[:2], list(entry.anchor) if entry.anchor else None, *entry[3:]]
@@ -121,7 +127,7 @@ class Learner:
             try:
                 learner._take(content["learner"])
             except (ValueError, TypeError, LookupError, AttributeError) as problem:
-                raise CheckpointError(f"{path} cannot be loaded: its record of the stream is damaged ({problem})") from problem
+                raise CheckpointError(f"{path} cannot be loaded: its record of the stream: {problem}") from problem
         return learner
 
     def _take(self, fields: Any) -> None:
@@ -136,8 +142,10 @@ class Learner:
             features = tuple(given.pop("features"))
             columns = Columns(features, dtype=np.dtype({"float32": "f4", "float64": "f8"}[given.pop("dtype")]), **given)
             texts = [*features] + ([columns.label] if columns.label is not None else [])
-            if not texts or not all(isinstance(name, str) for name in texts) or columns.text_labels not in (None, True, False):
+            if not features or not all(isinstance(name, str) for name in texts):
                 raise ValueError("impossible columns")
+            if not (columns.text_labels is None or isinstance(columns.text_labels, bool)):
+                raise ValueError("impossible kind of labels")
             self.columns = columns
             if fields["scale"] is not None:
                 self.scale = Scale.of(fields["scale"], len(features))
@@ -147,9 +155,9 @@ class Learner:
                 raise ValueError(f"{len(features)} columns for a model of {self.model.n_features_in_}")
         for key, rows, complete, anchor, size, head in fields["progress"]:
             numbers = [rows, size, *(anchor or (0, 0))]
-            if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or len(numbers) != 4 or type(complete) is not bool:
+            if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or len(numbers) != 4:
                 raise ValueError("impossible progress")
-            self.progress[str(key)] = Progress(rows, complete, tuple(anchor) if anchor else None, size, str(head))  # type: ignore[arg-type]
+            self.progress[str(key)] = Progress(rows, bool(complete), tuple(anchor) if anchor else None, size, str(head))
         if fields["events"] is not None:
             file, size, tail = fields["events"]
             if type(size) is not int or not 0 <= size < 2**62:
@@ -165,15 +173,15 @@ class EventsFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], mark: EventsMark | None) -> None:
-        self.path = os.path.abspath(path)
+        self.path = os.path.abspath(path)  # noqa: PTH100
         self._file = open(self.path, "a+b")  # noqa: SIM115, PTH123
         if mark is not None and mark.path == self.path:
             size = os.fstat(self._file.fileno()).st_size
             if size < mark.size or self._tail(mark.size) != mark.tail:
                 self._file.close()
                 raise CheckpointError(
-                    f"{path} is not the events file that this checkpoint was writing: it has been changed; move it away, "
-                    "or name another (--events)"
+                    f"{path} is not the events file that this checkpoint was writing: it has been changed; move it "
+                    "away, or name another (--events)"
                 )
             self._file.truncate(mark.size)
         self._file.seek(0, os.SEEK_END)

@@ -185,7 +185,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
                 f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
                 "such as CCM()"
             )
-        return self.memory_ if hasattr(self, "memory_") else clone(self.memory)  # type: ignore[no-any-return]
+        return self.memory_ if hasattr(self, "memory_") else clone(self.memory)
 
     def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
         first = not hasattr(self, "memory_")

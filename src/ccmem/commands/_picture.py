@@ -21,7 +21,8 @@ def draw(facts: dict[str, Any], path: str) -> None:
     above, below = figure.subplots(2, 1, height_ratios=[1, 1.4])
     _draw_timeline(above, facts)
     _draw_units(figure, below, facts)
-    figure.suptitle(f"{facts['model']}: {facts['rows_seen']:,} samples, {len(facts['blocks'])} blocks, {facts['units']} units")
+    counts = f"{facts['rows_seen']:,} samples, {len(facts['blocks'])} blocks, {facts['units']} units"
+    figure.suptitle(f"{facts['model']}: {counts}")
     figure.savefig(path, dpi=120)
 
 
@@ -35,13 +36,15 @@ def _draw_timeline(axes: Any, facts: dict[str, Any]) -> None:
             some = [event for event in events if event["kind"] == kind]
             axes.plot([e["step"] for e in some], [e["to_block"] for e in some], mark, color=colour, markersize=6,
                       label=f"{len(some)} {'new blocks' if kind == 'new_block' else 'recalls'}")  # fmt: skip
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-        axes.set(title="Block in use", xlabel="sample", ylabel="block", xlim=(0, facts["rows_seen"]))
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False)
+        axes.set(xlabel="sample", ylabel="block", xlim=(0, facts["rows_seen"]))
+        axes.set_title("Block in use", loc="left")
         axes.yaxis.get_major_locator().set_params(integer=True)
     else:
         wins = facts["arrays"]["wins"]
         axes.bar(np.arange(len(wins)), wins, color="tab:blue", width=0.9)
-        axes.set(title="Samples learned by each unit", xlabel="unit", ylabel="samples")
+        axes.set(xlabel="unit", ylabel="samples")
+        axes.set_title("Samples learned by each unit", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -55,10 +58,14 @@ def _draw_units(figure: Any, axes: Any, facts: dict[str, Any]) -> None:
     else:
         axes.set_xlabel("feature")
     blocks = {unit: block for block, unit in _first_units(facts)}
-    labels = [f"{unit}" + (f"  (block {blocks[unit]})" if unit in blocks and len(blocks) > 1 else "") for unit in used.tolist()]
     if len(used) <= 40:
-        axes.set_yticks(range(len(used)), labels)
-    axes.set(title="What the units stand for" + (f" (first {len(used)})" if len(used) < (wins > 0).sum() else ""), ylabel="unit")
+        several = len(blocks) > 1
+        axes.set_yticks(range(len(used)), [
+            f"{unit}" + (f"  (block {blocks[unit]})" if several and unit in blocks else "") for unit in used.tolist()
+        ])  # fmt: skip
+    part = f" (first {len(used)})" if len(used) < (wins > 0).sum() else ""
+    axes.set_title("What the units stand for" + part, loc="left")
+    axes.set_ylabel("unit")
     figure.colorbar(image, ax=axes, label="value")
 
 

@@ -18,13 +18,18 @@ MODELS = {
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what to read and how."""
-    parser.add_argument("sources", nargs="+", metavar="SOURCE",
-                        help="file, folder, pattern, or - for standard input; folders and patterns in natural order")  # fmt: skip
-    parser.add_argument("--format", choices=("csv", "ndjson", "parquet", "arrow", "npy", "npz"), help="if the name does not tell")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, pattern, or - for standard input; "
+                        "the files of a folder or pattern are taken in natural order")  # fmt: skip
+    parser.add_argument("--format", choices=("csv", "ndjson", "parquet", "arrow", "npy", "npz"),
+                        help="if the name does not tell")  # fmt: skip
     parser.add_argument("--features", metavar="A,B,...", type=lambda text: text.split(","),
                         help="numeric columns to use (default: all but the label)")  # fmt: skip
-    parser.add_argument("--on-bad-row", choices=("stop", "skip"), default="stop",
-                        help="stop (default) at the first row with a missing or non-numeric value, or skip and count them")  # fmt: skip
+    parser.add_argument(
+        "--on-bad-row",
+        choices=("stop", "skip"),
+        default="stop",
+        help="stop (default) at the first row with a missing or non-numeric value, or skip and count",
+    )
 
 
 def build_model(name: str, settings: list[str], labelled: bool) -> Any:
@@ -57,10 +62,10 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
 
 def check_against(learner: Learner, args: argparse.Namespace) -> None:
     """Raise if the command line asks for another model, columns or scaling than the checkpoint has."""
+    from ccmem.base import CompetitiveMemory
     from ccmem.persistence import CheckpointError
 
     model = learner.model
-    memory = getattr(model, "memory", model)
     wrong = []
     if args.model is not None and MODELS.get(args.model.lower(), args.model) != type(_inner(model)).__name__:
         wrong.append(f"--model {args.model} (it holds {model_name(model)})")
@@ -70,7 +75,7 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
         if key not in known or repr(known[key]) != repr(_value(text)):
             wrong.append(f"--param {setting} (it has {known.get(key)!r})")
     label = learner.columns.label if learner.columns is not None else None
-    if args.label is not None and memory is model and not hasattr(model, "classes_") and not hasattr(model, "predict_proba"):
+    if args.label is not None and isinstance(model, CompetitiveMemory):
         wrong.append(f"--label {args.label} (it was begun without labels)")
     elif args.label is not None and learner.columns is not None and args.label != label:
         wrong.append(f"--label {args.label} (its label column is {label!r})")
@@ -80,7 +85,8 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
         wrong.append(f"--features {','.join(args.features)} (it has {','.join(learner.columns.features)})")
     if wrong:
         raise CheckpointError(
-            f"{args.checkpoint} was begun otherwise: {'; '.join(wrong)}; leave that out to go on, or name a new checkpoint"
+            f"{args.checkpoint} was begun otherwise: {'; '.join(wrong)}; leave that out to go on, or name a new "
+            "checkpoint"
         )
 
 

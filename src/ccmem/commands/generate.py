@@ -20,13 +20,14 @@ and noise. --changes writes down at which rows the state changed, to score event
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("kind", choices=("drift",), help="drift: sensors of a machine whose state changes and comes back")
+    parser.add_argument("kind", choices=("drift",), help="sensors of a machine whose state changes")
     parser.add_argument("out", metavar="FILE", help=".csv, .ndjson, .parquet, .arrow, .npy or .npz")
     parser.add_argument("--rows", type=int, default=100_000, help="how many (default 100000)")
     parser.add_argument("--features", type=int, default=8, help="how many sensors (default 8)")
     parser.add_argument("--regimes", type=int, default=4, help="how many states (default 4, at most 6)")
     parser.add_argument("--segment", type=int, default=4000, help="rows spent in a state, on average (default 4000)")
-    parser.add_argument("--missing-labels", type=float, default=0.1, metavar="SHARE", help="share of rows without label (default 0.1)")
+    parser.add_argument("--missing-labels", type=float, default=0.1, metavar="SHARE",
+                        help="share of rows without label (default 0.1)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--changes", metavar="FILE", help="write the true change points as JSON")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("checkpoint", metavar="FILE", help="what ccmem learn or memory.save wrote")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--events", metavar="N", type=int, default=10, help="how many of the latest events to show (default 10)")
+    parser.add_argument("--events", metavar="N", type=int, default=10, help="how many events to show (default 10)")
     parser.add_argument("--plot", metavar="FILE", help="draw blocks, units and events to a .png, .svg or .pdf")
     parser.epilog = EXAMPLE
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         facts = describe(checkpoint.content)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
-        raise CheckpointError(f"{args.checkpoint} is a checkpoint, but not of a form that can be shown ({problem!r})") from problem
+        raise CheckpointError(f"{args.checkpoint} does not hold what a model should ({problem!r})") from problem
     facts = {"file": args.checkpoint, "library_version": checkpoint.library_version, "schema": checkpoint.schema,
              "digest": checkpoint.digest, **facts}  # fmt: skip
     if args.json:
@@ -78,17 +78,24 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
             size = n_units // n_blocks
             inside = slice(block * size, (block + 1) * size)
         won = wins[inside]
-        entry = {"block": block, "units": len(won), "used": int((won > 0).sum()), "wins": int(won.sum())}
+        entry: dict[str, Any] = {
+            "block": block,
+            "units": len(won),
+            "used": int((won > 0).sum()),
+            "wins": int(won.sum()),
+        }
         if votes is not None and classes is not None and len(classes):
             counts = votes[:n_units][inside].sum(axis=0)
-            entry["labels"] = {str(classes[i]): int(counts[i]) for i in counts.argsort(kind="stable")[::-1] if counts[i]}
+            order = (i for i in counts.argsort(kind="stable")[::-1] if counts[i])
+            entry["labels"] = {str(classes[i]): int(counts[i]) for i in order}
         blocks.append(entry)
     events = [{"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
               for kind, step, origin, target, count in fitted["events"].tolist()]  # fmt: skip
     names = fitted.get("feature_names_in_")
     return {
         **facts, "rows_seen": counters["seen"], "units": n_units, "features": fitted["n_features_in_"],
-        "dtype": str(state["prototypes"].dtype), "block_in_use": counters.get("pointer"), "alarm": counters.get("alarm"),
+        "dtype": str(state["prototypes"].dtype), "block_in_use": counters.get("pointer"),
+        "alarm": counters.get("alarm"),
         "labels": None if classes is None else [str(c) for c in classes], "blocks": blocks, "events": events,
         "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "names": names},
     }  # fmt: skip
@@ -106,20 +113,23 @@ def _stream(learner: Any) -> dict[str, Any] | None:
 
 
 def _text(facts: dict[str, Any], n_events: int) -> str:
-    lines = [f"{facts['file']}: {facts['model']}, saved by ccmem {facts['library_version']}, digest {facts['digest'][:12]}"]
+    saved = f"saved by ccmem {facts['library_version']}, digest {facts['digest'][:12]}"
+    lines = [f"{facts['file']}: {facts['model']}, {saved}"]
     lines.append("parameters  " + ", ".join(f"{k}={v}" for k, v in facts["parameters"].items()))
     learner = facts["learner"]
     if learner is not None:
         names = learner["features"]
         shown = ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
-        lines.append(f"columns     {shown or 'not yet known'}; label {learner['label'] or 'none'}; scale {learner['scale']}")
+        label = learner["label"] or "none"
+        lines.append(f"columns     {shown or 'not yet known'}; label {label}; scale {learner['scale']}")
         bad = f", {learner['bad_rows']:,} bad rows skipped" if learner["bad_rows"] else ""
         lines.append(f"learned     {learner['rows_learned']:,} rows{bad}")
         for entry in learner["files"][-5:]:
             lines.append(f"  {entry['rows']:>11,} of {entry['file']}{'' if entry['complete'] else ' (goes on)'}")
     if not facts["rows_seen"]:
         return "\n".join([*lines, "nothing learned yet"])
-    lines.append(f"memory      {facts['rows_seen']:,} samples seen, {facts['units']} units of {facts['features']} features ({facts['dtype']})")
+    shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
+    lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
     if facts["block_in_use"] is not None:
         lines.append(f"            block {facts['block_in_use']} in use, alarm at {facts['alarm']}")
     lines += ["", f"{'block':>5} {'units':>6} {'used':>6} {'wins':>12}  labels"]
@@ -136,5 +146,6 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
         lines += ["", f"events      {new} new blocks, {len(facts['events']) - new} recalls; the latest:"]
         for event in facts["events"][len(facts["events"]) - n_events :] if n_events else []:
             what = "new block" if event["kind"] == "new_block" else "recall"
-            lines.append(f"{event['step']:>13,}  {what:<10} {event['from_block']} -> {event['to_block']}  after {event['count']} samples")
+            blocks = f"{event['from_block']} -> {event['to_block']}"
+            lines.append(f"{event['step']:>13,}  {what:<10} {blocks}  after {event['count']} samples")
     return "\n".join(lines)

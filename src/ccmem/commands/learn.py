@@ -40,20 +40,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from ccmem.commands._shared import add_source_options
 
     add_source_options(parser)
-    parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (.safetensors); none: nothing is kept")
+    parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (a safetensors file)")
     parser.add_argument("--model", help="ccm (default), wta, gmm, artc2a, mlp or gated-mlp; fixed by the first run")
     parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
     parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
     parser.add_argument("--scale", choices=("none", "unit", "standard"),
                         help="none (default); unit: every row to length 1; standard: every column by its mean and "
                              "deviation so far. Kept in the checkpoint and applied at prediction")  # fmt: skip
-    parser.add_argument("--every", metavar="ROWS", type=_positive, default=1_000_000, help="rows between checkpoints (default 1000000)")
-    parser.add_argument("--every-seconds", metavar="S", type=float, default=60.0, help="longest time between them (default 60)")
+    parser.add_argument("--every", metavar="ROWS", type=_positive, default=1_000_000,
+                        help="rows between checkpoints (default 1000000)")  # fmt: skip
+    parser.add_argument("--every-seconds", metavar="S", type=float, default=60.0,
+                        help="longest time between checkpoints (default 60)")  # fmt: skip
     parser.add_argument("--events", metavar="FILE", help="append new blocks and recalls to FILE as lines of JSON")
     parser.add_argument("--max-rows", metavar="N", type=_positive, help="stop after N rows")
     parser.add_argument("--max-seconds", metavar="S", type=float, help="stop after S seconds")
-    parser.add_argument("--again", action="store_true", help="learn the named files from their first row, even if learned before")
-    parser.add_argument("--skip-seen", action="store_true", help="pass over as many rows of a pipe as were learned from pipes before")
+    parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
+    parser.add_argument("--skip-seen", action="store_true",
+                        help="pass over as many rows of standard input as were read from it before")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     parser.epilog = EXAMPLE
@@ -209,8 +212,9 @@ class _Run:
         if self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
         facts = {
-            "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows, "bad_rows": stream.bad_rows,
-            "files": len(stream.files), "seconds": round(seconds, 3), "rows_per_second": round(rows / max(seconds, 1e-9)),
+            "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,
+            "bad_rows": stream.bad_rows, "files": len(stream.files), "seconds": round(seconds, 3),
+            "rows_per_second": round(rows / max(seconds, 1e-9)),
             "units": memory.n_units_ if memory is not None else None,
             "blocks": getattr(memory, "n_blocks_", None), "events": self.n_events, "stopped_by": self.why,
             "checkpoint": args.checkpoint,
@@ -231,7 +235,8 @@ def _sentence(facts: dict[str, Any]) -> str:
     if facts["bad_rows"]:
         text += f"; {facts['bad_rows']:,} bad rows skipped"
     if facts["blocks"] is not None:
-        text += f"\n{facts['model']}: {facts['blocks']} blocks, {facts['units']} units, {facts['events']} events in this run"
+        blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
+        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
     elif facts["units"] is not None:
         text += f"\n{facts['model']}: {facts['units']} units"
     if facts["stopped_by"]:

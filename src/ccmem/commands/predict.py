@@ -30,7 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", default="-",
                         help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV")  # fmt: skip
     parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON (to standard error if the answers go to standard output)")
+    parser.add_argument("--json", action="store_true",
+                        help="print the summary as JSON (to standard error beside answers on standard output)")  # fmt: skip
     parser.epilog = EXAMPLE
 
 
@@ -42,10 +43,11 @@ def run(args: argparse.Namespace) -> int:
     learner = Learner.load(args.checkpoint)
     if not learner.model.__sklearn_is_fitted__():
         raise ValueError(f"{args.checkpoint} has learned nothing yet; run ccmem learn first")
-    names = args.features or (learner.columns.features if learner.columns is not None else None)
-    if learner.columns is not None and tuple(names) != learner.columns.features:
+    if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
         raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
-    stream = FileStream(args.sources, features=names, format=args.format, on_bad_row=args.on_bad_row, columns=learner.columns)
+    stream = FileStream(
+        args.sources, features=args.features, format=args.format, on_bad_row=args.on_bad_row, columns=learner.columns
+    )
     rows = right = labelled = 0
     with _open_output(args.out) as output:
         for chunk in stream.chunks_read_ahead(None, 3600.0):
@@ -60,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
                 truth = chunk.labels.array()
                 right += int((answers["label"][known] == truth[known]).sum())
             places = chunk.rows - chunk.first - 1
-            output.write({name: _spread(values, places, chunk.count) for name, values in answers.items()}, chunk.count)
-            rows += chunk.count
+            output.write(
+                {name: _spread(values, places, chunk.n_rows) for name, values in answers.items()}, chunk.n_rows
+            )
+            rows += chunk.n_rows
     facts: dict[str, Any] = {"rows": rows, "bad_rows": stream.bad_rows, "labelled": labelled}
     if labelled:
         facts["accuracy"] = round(right / labelled, 6)
@@ -80,7 +84,7 @@ def _spread(values: Any, places: Any, count: int) -> list[Any]:
     """Answers as a list of plain values, None for rows that had none."""
     plain = values.tolist()
     if len(plain) == count:
-        return plain  # type: ignore[no-any-return]
+        return list(plain)
     spread: list[Any] = [None] * count
     for place, value in zip(places.tolist(), plain, strict=True):
         spread[place] = value
@@ -132,15 +136,16 @@ class _NDJSON:
         self._file = file
 
     def write(self, columns: dict[str, list[Any]], count: int) -> None:
-        names = list(columns)
-        self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in zip(*columns.values(), strict=True))
+        names, rows = list(columns), zip(*columns.values(), strict=True)
+        self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
 
 
 class _Arrow:
     def __init__(self, path: Path, kind: str) -> None:
         from ccmem.streams.arrow import pyarrow
 
-        self._pa, self._path, self._kind, self._writer = pyarrow(), path, kind, None
+        self._pa, self._path, self._kind = pyarrow(), path, kind
+        self._writer: Any = None
 
     def write(self, columns: dict[str, list[Any]], count: int) -> None:
         pa: Any = self._pa
@@ -155,7 +160,7 @@ class _Arrow:
             else:
                 self._writer = pa.ipc.new_file(str(self._path), schema)
             self._schema = schema
-        self._writer.write_table(pa.table(columns, schema=self._schema))  # type: ignore[attr-defined]
+        self._writer.write_table(pa.table(columns, schema=self._schema))
 
     def close(self) -> None:
         if self._writer is not None:

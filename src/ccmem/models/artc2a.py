@@ -249,7 +249,7 @@ class ARTC2A(CompetitiveMemory):
 
     def _check_state(self, state: ARTState) -> None:
         if self.max_units is not None and not state.counters[UNITS] <= self.max_units == len(state.prototypes) - 1:
-            raise ValueError(f"there are {state.counters[UNITS]} units or room for more than max_units={self.max_units}")
+            raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
 
     def _make_room(self) -> None:
         state = self._state

@@ -6,14 +6,15 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 def atomic_write(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
@@ -87,7 +88,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[str | None]:
                 "checkpoint"
             ) from None
         try:
-            current = os.stat(name)
+            current = name.stat()
         except FileNotFoundError:
             current = None
         if current is not None and os.path.samestat(current, os.fstat(handle)):
@@ -107,14 +108,11 @@ def locked(path: str | os.PathLike[str]) -> Iterator[str | None]:
 
 
 def _lock(handle: int) -> None:
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
-        import msvcrt
-
+    if sys.platform == "win32":
         os.lseek(handle, 1 << 30, os.SEEK_SET)  # far behind the text, which others must be able to read
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _read_holder(handle: int) -> str | None:

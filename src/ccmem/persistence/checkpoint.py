@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 
 from ccmem import __version__
 from ccmem.persistence.atomic import atomic_write
-from ccmem.persistence.tensorfile import Array, FormatError, dump, parse_json, read_arrays, read_header
+from ccmem.persistence.tensorfile import Array, FormatError, dump, parse_json, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
 
 SCHEMA = 1
 """Raised whenever an older library could no longer read what is written."""
+
+
+_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError)
+"""What code that trusts its input raises when it should not have."""
 
 
 class CheckpointError(ValueError):
@@ -41,7 +45,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> N
     metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__, "document": document}
     metadata["digest"] = _digest(metadata, arrays)
     head, ordered = dump(arrays, metadata)
-    atomic_write(path, [head, *(memoryview(array.reshape(-1)).cast("B") for array in ordered if array.size)])
+    atomic_write(path, [head, *map(raw_bytes, ordered)])
 
 
 def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpoint:
@@ -52,7 +56,7 @@ def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpo
             return _read(file, os.fstat(file.fileno()).st_size, build)
         except CheckpointError as problem:
             raise CheckpointError(f"{path} cannot be loaded: {problem}") from problem.__cause__
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
+        except _FAULTS as problem:
             what = str(problem) or type(problem).__name__
             raise CheckpointError(f"{path} cannot be loaded: {what}") from problem
 
@@ -89,6 +93,5 @@ def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
     digest.update(json.dumps([metadata, described], sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name].astype(arrays[name].dtype.newbyteorder("<"), order="C", copy=False)
-        if array.size:
-            digest.update(memoryview(array.reshape(-1)).cast("B"))
+        digest.update(raw_bytes(array))
     return digest.hexdigest()

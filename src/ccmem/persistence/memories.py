@@ -1,4 +1,4 @@
-"""A memory's state as named values and back. Kernels index by what stands in a state, so every part of it is checked."""
+"""A memory's state as named values and back. Kernels index by what stands in a state, so all of it is checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     events = [[_KINDS.index(event.kind), *event[1:]] for event in memory._history]
     fields = {
         "state": {name: array for name, array in state._asdict().items() if name not in ("counters", "journal")},
-        "counters": dict(zip((*_COUNTERS, *memory._own_counters), counters[:2] + counters[JOURNALED + 1 :], strict=True)),
+        "counters": dict(
+            zip((*_COUNTERS, *memory._own_counters), counters[:2] + counters[JOURNALED + 1 :], strict=True)
+        ),
         "events": np.array(events, np.int64).reshape(-1, 5),
         "random_state": memory._rng,
         "n_features_in_": int(memory.n_features_in_),
@@ -81,7 +83,9 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     check_names(owner, arrays, names)
     check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
     prototypes = arrays["prototypes"]
-    if not (isinstance(prototypes, np.ndarray) and prototypes.ndim == 2 and prototypes.dtype in (np.float32, np.float64)):
+    if not (
+        isinstance(prototypes, np.ndarray) and prototypes.ndim == 2 and prototypes.dtype in (np.float32, np.float64)
+    ):
         raise ValueError(f"{owner}: prototypes are not a table of float32 or float64")
     if type(n_features) is not int or prototypes.shape[1] != n_features or n_features < 1 or len(prototypes) < 1:
         raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
@@ -112,7 +116,9 @@ def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterab
     """Raise ValueError unless ``fields`` is a dictionary with just these names, in this order where it matters."""
     needed = list(needed)
     if not isinstance(fields, dict) or [name for name in fields if name not in set(optional)] != needed:
-        raise ValueError(f"{owner}: has {list(fields) if isinstance(fields, dict) else 'nothing'} where {needed} belong")
+        raise ValueError(
+            f"{owner}: has {list(fields) if isinstance(fields, dict) else 'nothing'} where {needed} belong"
+        )
 
 
 def check_vector(name: str, array: Any, length: int | None = None) -> None:

@@ -34,6 +34,11 @@ def storable(array: Array) -> bool:
     return array.dtype.newbyteorder("<") in _NAMES
 
 
+def raw_bytes(array: Array) -> memoryview:
+    """The memory of a contiguous array."""
+    return memoryview(array.reshape(-1).view(np.uint8)).cast("B") if array.size else memoryview(b"")  # type: ignore[arg-type]
+
+
 def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, list[Array]]:
     """The head of the file (lengths and header), and the arrays to write after it, in order."""
     header: dict[str, Any] = {"__metadata__": metadata}
@@ -41,8 +46,10 @@ def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, lis
     for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):  # keeps every array aligned
         array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
         header[name] = {
-            "dtype": _NAMES[array.dtype], "shape": list(arrays[name].shape), "data_offsets": [offset, offset + array.nbytes],
-        }  # fmt: skip
+            "dtype": _NAMES[array.dtype],
+            "shape": list(arrays[name].shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         offset += array.nbytes
         ordered.append(array)
     text = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
@@ -69,7 +76,8 @@ def read_header(file: BinaryIO, size: int) -> dict[str, Any]:
 
 def read_arrays(file: BinaryIO, header: dict[str, Any], room: int) -> dict[str, Array]:
     """The arrays that ``header`` describes, copied from the ``room`` bytes that follow it."""
-    entries = sorted((_entry(name, entry) for name, entry in header.items() if name != "__metadata__"), key=lambda e: e[3:])
+    described = ((name, entry) for name, entry in header.items() if name != "__metadata__")
+    entries = sorted((_entry(name, entry) for name, entry in described), key=lambda entry: entry[3:])
     end = 0
     for name, _, _, first, last in entries:
         if first != end:
@@ -80,7 +88,7 @@ def read_arrays(file: BinaryIO, header: dict[str, Any], room: int) -> dict[str, 
     arrays = {}
     for name, dtype, shape, first, last in entries:
         array = np.empty(shape, dtype)
-        if file.readinto(memoryview(array.reshape(-1)).cast("B") if array.size else bytearray()) != last - first:  # type: ignore[attr-defined]
+        if file.readinto(raw_bytes(array)) != last - first:  # type: ignore[attr-defined]
             raise FormatError(f"it is cut off inside array {name!r}")
         if dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
             raise FormatError(f"array {name!r} holds a truth value that is neither 0 nor 1")

@@ -156,7 +156,11 @@ def _bit_generator(state: Any) -> Any:
 
     def alike(given: Any, wanted: Any) -> bool:
         if isinstance(wanted, dict):
-            return isinstance(given, dict) and set(wanted) <= set(given) and all(alike(given[k], wanted[k]) for k in wanted)
+            return (
+                isinstance(given, dict)
+                and set(wanted) <= set(given)
+                and all(alike(given[k], wanted[k]) for k in wanted)
+            )
         if isinstance(wanted, list):
             return isinstance(given, list) and len(given) == len(wanted) and all(alike(g, 0) for g in given)
         return (type(given) is int and 0 <= given < 2**128) if isinstance(wanted, int) else given == wanted

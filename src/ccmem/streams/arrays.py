@@ -26,12 +26,20 @@ class ArrayTable:
 
     open_ended = False
 
-    def __init__(self, file: str, parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]], close: Any = lambda: None) -> None:
+    def __init__(
+        self, file: str, parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]], close: Any = lambda: None
+    ) -> None:
         self._file, self._parts, self.close = file, parts, close
         self._places: dict[str, tuple[str, Any]] = {}
         tables = [name for name, (shape, dtype, _) in parts.items() if len(shape) == 2 and dtype.names is None]
         lengths = {shape[0] if shape else -1 for shape, _, _ in parts.values()}
-        if not parts or len(lengths) != 1 or -1 in lengths or len(tables) > 1 or any(len(s) > 2 for s, _, _ in parts.values()):
+        if (
+            not parts
+            or len(lengths) != 1
+            or -1 in lengths
+            or len(tables) > 1
+            or any(len(s) > 2 for s, _, _ in parts.values())
+        ):
             shapes = ", ".join(f"{name or 'array'} {shape}" for name, (shape, _, _) in parts.items())
             raise SourceError(
                 f"{file} holds {shapes or 'nothing'}; needed is one table (rows, columns) and vectors of as many rows"
@@ -40,7 +48,7 @@ class ArrayTable:
         self.numeric, self.single = [], set()
         for part, (shape, dtype, _) in parts.items():
             if dtype.names is not None:
-                found = {name: (part, name, dtype[name]) for name in dtype.names}
+                found: dict[str, tuple[str, Any, Any]] = {name: (part, name, dtype[name]) for name in dtype.names}
             elif len(shape) == 2:
                 found = {str(i): (part, i, dtype) for i in range(shape[1])}
             else:
@@ -59,7 +67,9 @@ class ArrayTable:
         """See :class:`~ccmem.streams.tables.Table`."""
         for name in columns.features:
             if name not in self.numeric:
-                raise SourceError(f"{self._file}: column {name!r} is not numeric; name the numeric columns with --features")
+                raise SourceError(
+                    f"{self._file}: column {name!r} is not numeric; name the numeric columns with --features"
+                )
         used = {self._places[name][0] for name in (*columns.features, columns.label) if name is not None}
         for start in range(skip, self._n_rows, columns.rows_at_a_time):
             stop = min(start + columns.rows_at_a_time, self._n_rows)
@@ -134,7 +144,16 @@ def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Row
         version = np.lib.format.read_magic(handle)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, column_order, dtype = read_header(handle)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, TypeError, SyntaxError, MemoryError, RecursionError) as problem:
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        zipfile.BadZipFile,
+        TypeError,
+        SyntaxError,
+        MemoryError,
+        RecursionError,
+    ) as problem:
         raise SourceError(f"{file} is not an NPY file that can be read: {str(problem)[:200]}") from problem
     if dtype.hasobject:
         raise SourceError(f"{file} holds Python objects, which are not loaded; save plain numbers or text instead")

@@ -29,7 +29,9 @@ class ArrowTable:
         pa = pyarrow()
         self._file, self._batches_after, self.close = file, batches_after, close
         self.columns = list(schema.names)
-        self.numeric = [field.name for field in schema if _is_numeric(pa, field.type) and not pa.types.is_boolean(field.type)]
+        self.numeric = [
+            field.name for field in schema if _is_numeric(pa, field.type) and not pa.types.is_boolean(field.type)
+        ]
         small = (pa.types.is_float32, pa.types.is_float16, pa.types.is_int8, pa.types.is_uint8, pa.types.is_int16,
                  pa.types.is_uint16)  # fmt: skip
         self.single = {field.name for field in schema if any(is_small(field.type) for is_small in small)}
@@ -65,7 +67,9 @@ def from_table(table: Any, columns: Columns) -> Batch:
             column = table.column(name)
             if pa.types.is_decimal(column.type):
                 column = column.cast(pa.float64())
-            X[:, i] = column.to_numpy(zero_copy_only=False) if not isinstance(column, pa.ChunkedArray) else column.to_numpy()
+            X[:, i] = (
+                column.to_numpy(zero_copy_only=False) if not isinstance(column, pa.ChunkedArray) else column.to_numpy()
+            )
     if columns.label is None:
         return Batch(X, None, {})
     labels, faults = _labels(pa, table.column(columns.label))

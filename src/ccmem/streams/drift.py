@@ -54,7 +54,12 @@ class DriftingSensors(NamedTuple):
 
 
 def drifting_sensors(
-    n_rows: int = 100_000, n_features: int = 8, n_states: int = 4, segment: int = 4000, missing: float = 0.1, seed: int = 0
+    n_rows: int = 100_000,
+    n_features: int = 8,
+    n_states: int = 4,
+    segment: int = 4000,
+    missing: float = 0.1,
+    seed: int = 0,
 ) -> DriftingSensors:
     """Plan a stream of ``n_rows``: ``n_states`` states first in turn, then in random order, each for about ``segment`` rows.
 

@@ -115,10 +115,10 @@ class FileStream:
                 chunk = item if left is None else item.head(left)
                 if left is not None:
                     left -= len(chunk.X)
-                self.bad_rows += chunk.count - len(chunk.X)
+                self.bad_rows += chunk.n_rows - len(chunk.X)
                 progress = self.progress[key]
                 anchor = progress.anchor if chunk.offset is None else (chunk.first, chunk.offset)
-                self.progress[key] = progress._replace(rows=chunk.first + chunk.count, anchor=anchor)
+                self.progress[key] = progress._replace(rows=chunk.first + chunk.n_rows, anchor=anchor)
                 if len(chunk.X):
                     yield chunk
             else:
@@ -150,7 +150,7 @@ class FileStream:
                         columns = columns._replace(text_labels=isinstance(batch.labels.values[0], str))
                         self.columns = self.columns._replace(text_labels=columns.text_labels)
                     chunk, error = check_batch(batch, columns, file, first, self._skip_bad)
-                    first += chunk.count
+                    first += chunk.n_rows
                     anchor = anchor if chunk.offset is None else (chunk.first, chunk.offset)
                     yield chunk
                     if error is not None:
@@ -201,7 +201,12 @@ def read_files(
 
 
 def as_chunks(
-    data: Any, *, y: Any = None, features: Sequence[str] | None = None, label: str | None = None, on_bad_row: str = "stop"
+    data: Any,
+    *,
+    y: Any = None,
+    features: Sequence[str] | None = None,
+    label: str | None = None,
+    on_bad_row: str = "stop",
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs of rows and labels of what is in memory: a numpy array, a pandas or polars frame, an Arrow table, or
     anything else with ``__arrow_c_stream__``, ``__dataframe__`` or ``__array__``. ``y`` may hold the labels apart.
@@ -221,7 +226,7 @@ def as_chunks(
     first = 0
     for batch in table.batches(columns, 0, None):
         chunk, error = check_batch(batch, columns, "the data", first, on_bad_row == "skip")
-        first += chunk.count
+        first += chunk.n_rows
         if len(chunk.X):
             yield chunk.X, chunk.y if given is None else given.take(chunk.rows - 1).array()
         if error is not None:
@@ -232,7 +237,7 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
     """All files that ``sources`` mean, in order."""
     named = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     files: list[str] = []
-    for source in map(os.fspath, named):
+    for source in (os.fspath(entry) for entry in named):
         path = Path(source)
         if source == STDIN or path.is_file() or (path.exists() and not path.is_dir()):
             files.append(source)
@@ -331,7 +336,7 @@ def _guarded(batches: Iterator[Any], file: str) -> Iterator[Any]:
 
 
 def _is_regular(file: str) -> bool:
-    return file != STDIN and stat.S_ISREG(os.stat(file).st_mode)
+    return file != STDIN and stat.S_ISREG(Path(file).stat().st_mode)
 
 
 def _head(file: str, length: int) -> str:

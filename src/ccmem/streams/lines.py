@@ -124,7 +124,9 @@ class CSVTable(LineTable):
         self.columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter), [])
         if not any(self.columns) or all(_is_number(name) for name in self.columns):
             raise SourceError(f"{file}: its first line {text.strip()[:60]!r} has no column names; add a header line")
-        record = next(csv.reader(io.StringIO(rest.decode("utf-8", "replace"), newline=""), delimiter=self._delimiter), [])
+        record = next(
+            csv.reader(io.StringIO(rest.decode("utf-8", "replace"), newline=""), delimiter=self._delimiter), []
+        )
         self.numeric = [name for name, value in zip(self.columns, record, strict=False) if _is_number(value)]
 
     def _header_end(self, block: bytes) -> int:
@@ -169,7 +171,8 @@ class CSVTable(LineTable):
         faults: dict[int, tuple[str | None, str]] = {}
         reader = csv.reader(io.StringIO(block.decode("utf-8", "replace"), newline=""), delimiter=self._delimiter)
         while True:
-            row, numbers, label = len(rows), [np.nan] * len(places), None
+            row, numbers = len(rows), [np.nan] * len(places)
+            label: Any = None
             try:
                 record = next(reader, None)
             except csv.Error as problem:

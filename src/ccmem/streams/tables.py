@@ -76,7 +76,7 @@ class Chunk(NamedTuple):
     """Number of every row in its file, from 1."""
     first: int
     """How many rows of the file come before the chunk."""
-    count: int
+    n_rows: int
     """How many rows of the file it covers, bad ones included."""
     offset: int | None
 
@@ -90,8 +90,8 @@ class Chunk(NamedTuple):
         if n_rows >= len(self.X):
             return self
         labels = None if self.labels is None else self.labels.take(slice(n_rows))
-        count = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
-        return self._replace(X=self.X[:n_rows], labels=labels, rows=self.rows[:n_rows], count=count)
+        covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
+        return self._replace(X=self.X[:n_rows], labels=labels, rows=self.rows[:n_rows], n_rows=covered)
 
 
 class Columns(NamedTuple):
