@@ -107,9 +107,9 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, fresh: Self) -> None:
         """Take over all that ``fresh`` has learned."""
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         parameters = self.get_params(deep=False)
-        vars(self).update((name, value) for name, value in vars(fresh).items() if name not in parameters)
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
 
     def _check_settings(self) -> None:
         """Check the parameters, also against those that learning began with."""
