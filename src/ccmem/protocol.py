@@ -2,8 +2,8 @@
 
 **paper**   The published tables. Labels are shared by all tasks: the first, second, ... class of the task at hand
             (digit parity on Split MNIST). Class conformity is measured with the task known: the predicted class is that
-            of the *true* task at the predicted place. A task-gated network sends the whole test pool of a task through one
-            gate (``predict_pool``).
+            of the *true* task at the predicted place. A task-gated network sends the whole test pool of a task
+            through one gate (``predict_pool``).
 **strict**  What a user of a task-free learner gets: all classes compete, every sample is routed by itself, nothing
             about tasks is known.
 

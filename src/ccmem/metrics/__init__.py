@@ -1,6 +1,7 @@
 """Pure functions of a task matrix R, of labels, or of events."""
 
 from ccmem.metrics.conformity import conformity
+from ccmem.metrics.events import EventScore, score_events
 from ccmem.metrics.retention import (
     average_accuracy,
     backward_transfer,
@@ -10,10 +11,12 @@ from ccmem.metrics.retention import (
 )
 
 __all__ = [
+    "EventScore",
     "average_accuracy",
     "backward_transfer",
     "backward_transfer_triangle",
     "conformity",
     "forgetting_best_to_last",
     "forgetting_first_to_last",
+    "score_events",
 ]

@@ -79,7 +79,11 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__}.fit requires y to be passed, but the target y is None; "
                 "use partial_fit for chunks without labels"
             )
-        self._begin_with(X, y, None)
+        fresh = clone(self)
+        fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
+        self._adopt(fresh)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
@@ -98,12 +102,14 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn a first chunk in a copy, so that one that cannot be learned leaves no trace."""
         fresh = clone(self)
         blocks = fresh._teach(X, y, classes)
-        parameters = self.get_params(deep=False)
-        for name in set(vars(self)) - set(parameters):
-            delattr(self, name)
-        for name in set(vars(fresh)) - set(parameters):
-            setattr(self, name, getattr(fresh, name))
+        self._adopt(fresh)
         return blocks
+
+    def _adopt(self, fresh: Self) -> None:
+        """Take over all that ``fresh`` has learned."""
+        self.__dict__.pop("feature_names_in_", None)
+        parameters = self.get_params(deep=False)
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
 
     def _check_settings(self) -> None:
         """Check the parameters, also against those that learning began with."""
@@ -240,3 +246,8 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
+            self._state = NetworkState(*(np.require(a, requirements="W") for a in self._state))

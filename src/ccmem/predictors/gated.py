@@ -17,12 +17,14 @@ of these (t_M).
 
 >>> import numpy as np
 >>> from ccmem import CCM
->>> memory = CCM(n_slots=2, alarm_limit=1, commit_limit=0, random_state=0)
->>> net = GatedMLP(memory, hidden_sizes=(8,), gated_units=4, learning_rate=0.5, random_state=0)
->>> a, b = np.repeat(np.eye(4)[:2], 60, axis=0)[::-1], np.repeat(np.eye(4)[2:], 60, axis=0)
->>> net = net.partial_fit(a, a[:, 0]).partial_fit(b, b[:, 2])
->>> net.memory_.n_blocks_, [int(q.sum()) for q in net.gates_[0]], net.predict(np.eye(4)).astype(int).tolist()
-(4, [4, 4, 4, 4], [1, 0, 1, 0])
+>>> X = np.array([[4, 0, 0, 0], [4, 2, 0, 0], [0, 0, 4, 0], [0, 0, 4, 2]] * 50, float)       # parity of two pairs
+>>> y, task = np.array(["even", "odd"] * 100), np.arange(200) % 4 // 2
+>>> memory = CCM(n_slots=1, alarm_limit=2, commit_limit=2)
+>>> net = GatedMLP(memory, hidden_sizes=(8,), gated_units=4, learning_rate=0.1, random_state=0)
+>>> for t in 0, 1:                                                                       # one task after the other
+...     net = net.partial_fit(X[task == t], y[task == t])
+>>> net.memory_.task_pointers(X[:4]), net.gates_[0].sum(axis=1), net.predict(X[:4])
+(array([0, 0, 1, 1]), array([4, 4]), array(['even', 'odd', 'even', 'odd'], dtype=object))
 """
 
 from __future__ import annotations

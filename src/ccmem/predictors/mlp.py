@@ -36,7 +36,7 @@ from ccmem.predictors._estimator import OnlineNetwork
 
 def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArray], activation: str, optimizer: str,
           learning_rate: float, momentum: float = 0.0,
-          gates: list[list[FloatArray]] | None = None) -> list[FloatArray]:  # fmt: skip
+          gates: list[list[FloatArray]] | None = None, n_announced: int = 0) -> list[FloatArray]:  # fmt: skip
     """The equations above, read aloud: learn all rows, changing ``W`` and ``b``; return each row's p before its step.
 
     ``gates`` has one list for every row with the gate vector of every hidden layer; where it is given, a weight moves
@@ -51,7 +51,7 @@ def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArra
     parameters = W + b
     v = [np.zeros_like(p) for p in parameters]
     s = [np.zeros_like(p) for p in parameters]
-    answers, seen = [], 0
+    answers, seen = [], n_announced
     steps: dict[bytes, int] = {}
     for r, (x, y) in enumerate(zip(X, codes, strict=True)):
         q = [np.ones(len(w)) for w in W[:-1]] if gates is None else gates[r]

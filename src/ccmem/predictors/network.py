@@ -252,9 +252,9 @@ def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: 
     for r in range(X.shape[0]):
         state.counters[SEEN] += 1
         code, block = codes[r], blocks[r]
+        state.counters[CLASSES] = max(state.counters[CLASSES], code + 1)
         if code == UNLABELED or block < 0:
             continue
-        state.counters[CLASSES] = max(state.counters[CLASSES], code + 1)
         if block != current:
             open_gates(state, block, is_open, z)
             current = block
