@@ -48,7 +48,7 @@ class Labels(NamedTuple):
     def array(self) -> Any:
         """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
         missing = self.codes == MISSING
-        if any(isinstance(value, str) for value in self.values) or not self.values:
+        if missing.all() or isinstance(self.values[self.codes[~missing][0]], str):
             return np.array([*self.values, None], object)[self.codes]
         numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
         return np.where(missing, np.nan, numbers) if missing.any() else numbers
@@ -84,6 +84,18 @@ class Chunk(NamedTuple):
     def y(self) -> Any:
         """Labels as ``partial_fit`` takes them, or None."""
         return None if self.labels is None else self.labels.array()
+
+    def pieces(self, size: int) -> Iterator[Chunk]:
+        """The chunk in parts of at most ``size`` good rows."""
+        first = self.first
+        for start in range(0, max(len(self.X), 1), size):
+            part = slice(start, start + size)
+            last = start + size >= len(self.X)
+            end = self.first + self.n_rows if last else int(self.rows[start + size - 1])
+            labels = None if self.labels is None else self.labels.take(part)
+            offset = self.offset if start == 0 else None
+            yield Chunk(self.X[part], labels, self.file, self.rows[part], first, end - first, offset)
+            first = end
 
     def head(self, n_rows: int) -> Chunk:
         """The first ``n_rows`` good rows, and the bad ones before them."""
@@ -187,7 +199,7 @@ def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
 def as_label(value: Any) -> str | int | None:
     """A label as text or whole number; None if it is missing."""
     if value is None or isinstance(value, str):
-        return value
+        return value or None
     if isinstance(value, float) and value != value:
         return None
     if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)) and int(value) == value:
