@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccmem import CCM, sketch
 from ccmem._naive import dot, unit_scale
-from ccmem.memory import grown, settled
+from ccmem.memory import settled
 from ccmem.models import ccm
 from zoo import assert_same, snapshot, twin
 
@@ -37,13 +37,12 @@ def large_memory(rng, n_blocks, n_slots, width, dtype, spread, fitted):
     counters = state.counters.copy()
     counters[[ccm.UNITS, ccm.BLOCKS, ccm.POINTER]] = n, n_blocks, rng.integers(n_blocks)
     prototypes = settled(slots.astype(dtype))
-    basis = sketch.fit_basis(prototypes, wins > 0, n_blocks, state.basis) if fitted else None
+    derived = memory._derive(prototypes, wins)
+    if not fitted:
+        derived["basis"] = np.zeros_like(derived["basis"])
     memory._state = state._replace(
         prototypes=prototypes, wins=wins, counters=counters, rates=np.ones(n),
-        recalls=np.zeros(n_blocks + 1, np.int64), basis=state.basis if basis is None else basis,
-        sketches=grown(state.sketches[:0], n), centres=grown(state.centres[:0], n_blocks),
-        radii=np.full(n_blocks, sketch.NOT_SKETCHED), middles=grown(state.middles[:0], n_blocks * bool(len(state.middles))),
-        reaches=np.zeros(n_blocks),
+        recalls=np.zeros(n_blocks + 1, np.int64), **derived,
     )  # fmt: skip
     return memory
 
@@ -65,7 +64,7 @@ def test_pruned_and_plain_search_agree_also_at_the_threshold(data):
         match = dot(slot, x) * scale
         for threshold in (match, np.nextafter(match, -1), np.nextafter(match, 1), 0.9, -0.5):
             changed = memory._settings()._replace(recall_vigilance=float(threshold))
-            assert ccm.find_in_long_term(state, changed, x, scale) == first_match(memory, x, threshold)
+            assert ccm.find_by_sketches(state, changed, x, scale) == first_match(memory, x, threshold)
 
 
 @given(data=st.data())
@@ -108,11 +107,11 @@ def test_most_of_a_large_memory_is_not_looked_at(n_slots):
         memory._state.counters[ccm.POINTER] = 0
     scale = unit_scale(x, memory._epsilon)
     ask = memory._settings()._replace(recall_vigilance=0.99)
-    found = ccm.find_in_long_term(memory._state, ask, x, scale)
+    found = ccm.find_by_sketches(memory._state, ask, x, scale)
     hidden = memory._state.prototypes @ x < 0.5
     assert hidden.sum() > 0.8 * len(hidden)
     memory._state.prototypes[hidden] = np.inf * x  # would match anything
-    assert ccm.find_in_long_term(memory._state, ask, x, scale) == found
+    assert ccm.find_by_sketches(memory._state, ask, x, scale) == found
 
 
 def test_what_is_derived_can_be_dropped_and_comes_back():
@@ -122,8 +121,7 @@ def test_what_is_derived_can_be_dropped_and_comes_back():
     whole.partial_fit(X)
     dropped.partial_fit(X[:150])
     state = dropped._state
-    derived = {name: np.zeros_like(getattr(state, name)) for name in ("basis", "sketches", "centres", "middles", "reaches")}
-    dropped._state = state._replace(**derived, radii=np.full_like(state.radii, sketch.NOT_SKETCHED))
+    dropped._state = state._replace(**dropped._derive(state.prototypes, state.wins))
     dropped.partial_fit(X[150:])
     assert whole.n_blocks_ > sketch.WORTH_IT
     assert_same(snapshot(whole), snapshot(dropped))

@@ -29,34 +29,27 @@ WORTH_SURROUNDING = 4
 """Blocks with fewer slots get no ball around the slots themselves: it would cost about as much as they do."""
 NOT_SKETCHED = -1.0
 _ROWS_FOR_BASIS = 2048
-_LAST_FIT = 1024
+LAST_FIT = 1024
 """With more blocks than this, Q stays as it is: sketching all of them anew would be felt."""
 
 
-def first_basis(n_features: int, dtype: Any) -> FloatArray:
-    """Q before there is anything to fit it to: short vectors are their own sketch."""
-    return np.eye(min(n_features, DIRECTIONS), n_features, dtype=dtype) * (n_features <= DIRECTIONS)
-
-
-def fit_basis(prototypes: FloatArray, used: BoolArray, n_blocks: int, basis: FloatArray) -> FloatArray | None:
-    """Q anew from the prototypes in use, by a few power iterations; None if it had better stay as it is."""
-    q, n_features = basis.shape
-    if n_features <= DIRECTIONS or not WORTH_IT <= n_blocks <= _LAST_FIT:
-        return None
+def fit_basis(prototypes: FloatArray, used: BoolArray, n_blocks: int) -> FloatArray:
+    """Q for these prototypes: their leading directions, or all directions there are, or zeros while there are few."""
+    n_features, dtype = prototypes.shape[1], prototypes.dtype
+    q = min(n_features, DIRECTIONS)
+    if q == n_features:
+        return np.eye(q, dtype=dtype)
+    if n_blocks <= WORTH_IT:
+        return np.zeros((q, n_features), dtype)
     rows = np.flatnonzero(used)
-    rows = rows[:: max(1, len(rows) // _ROWS_FOR_BASIS)]
-    matrix = prototypes[rows].astype(np.float64)
+    matrix = prototypes[rows[:: max(1, len(rows) // _ROWS_FOR_BASIS)]].astype(np.float64)
     rng = np.random.default_rng(0)  # Q changes no result, and a generator of its own disturbs no other
     directions = rng.standard_normal((n_features, q))
     for _ in range(3):
         directions = np.linalg.qr(matrix.T @ (matrix @ directions))[0]
-    fresh = np.ascontiguousarray(directions.T, dtype=basis.dtype)
-    error = np.linalg.norm(fresh.astype(np.float64) @ fresh.T.astype(np.float64) - np.eye(q))
-    return fresh if error < _basis_error(q, basis.dtype) else None
-
-
-def _basis_error(q: int, dtype: Any) -> float:
-    return 4.0 * q * float(np.finfo(dtype).eps)
+    basis = np.ascontiguousarray(directions.T, dtype=dtype)
+    error = np.linalg.norm(basis.astype(np.float64) @ basis.T.astype(np.float64) - np.eye(q))
+    return basis if error < 4.0 * q * np.finfo(dtype).eps else np.zeros_like(basis)
 
 
 @kernel

@@ -49,10 +49,10 @@ from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.competition import dot, dots, unit_scale
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 from ccmem.sketch import (
+    LAST_FIT,
     NOT_SKETCHED,
     WORTH_IT,
     WORTH_SURROUNDING,
-    first_basis,
     fit_basis,
     sketch,
     sketch_block,
@@ -162,53 +162,65 @@ def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, 
 
 
 @kernel
-def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
-    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
-
-    In a large memory, blocks and slots whose sketches rule out a match are passed over.
-    """
-    n_slots, blocks, threshold = settings.n_slots, state.counters[BLOCKS], settings.recall_vigilance
-    sketched, possible = blocks > WORTH_IT, threshold
-    tried, helped = 0, 0
+def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
+    """As :func:`find_in_long_term`, but blocks and slots whose sketches rule out a match are passed over."""
+    n_slots, threshold = settings.n_slots, settings.recall_vigilance
     outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
-    if sketched:
-        sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
-        possible = threshold - slack(state.basis)
-    for block in range(blocks):
+    sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
+    possible = threshold - slack(state.basis)
+    tried, helped = 0, 0
+    for block in range(state.counters[BLOCKS]):
         if block == state.counters[POINTER]:
             continue
-        start, stop = block * n_slots, (block + 1) * n_slots
-        if sketched:
-            if state.radii[block] < 0.0:
-                state.radii[block] = sketch_block(
-                    state.basis, state.prototypes, state.wins, state.sketches, state.centres[block], start, stop
+        start, stop, surrounded = block * n_slots, (block + 1) * n_slots, block < state.middles.shape[0]
+        if state.radii[block] < 0.0:
+            state.radii[block] = sketch_block(
+                state.basis, state.prototypes, state.wins, state.sketches, state.centres[block], start, stop
+            )
+            if surrounded:
+                state.reaches[block] = surround(
+                    state.basis, state.prototypes, state.wins, state.middles[block], start, stop
                 )
-                if block < state.middles.shape[0]:
-                    state.reaches[block] = surround(
-                        state.basis, state.prototypes, state.wins, state.middles[block], start, stop
-                    )
-            if dot(state.centres[block], outline) + state.radii[block] <= possible:
+        if dot(state.centres[block], outline) + state.radii[block] <= possible:
+            continue
+        if surrounded and (tried < 16 or 8 * helped > tried):  # as long as it pays
+            tried += 1
+            if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
+                helped += 1
                 continue
-            if block < state.middles.shape[0] and (tried < 16 or 8 * helped > tried):  # as long as it pays
-                tried += 1
-                if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
-                    helped += 1
-                    continue
         for i in range(start, stop):
-            if sketched and dot(state.sketches[i], outline) <= possible:
-                continue
-            if state.wins[i] > 0 and dot(state.prototypes[i], x) * scale > threshold:
-                return block
+            if dot(state.sketches[i], outline) > possible and state.wins[i] > 0:
+                if dot(state.prototypes[i], x) * scale > threshold:
+                    return block
     return REJECTED
 
 
 @kernel
-def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> None:
+def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
+    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
+
+    A large memory is asked through its sketches.
+    """
+    n_slots, threshold = settings.n_slots, settings.recall_vigilance
+    if state.counters[BLOCKS] > WORTH_IT:
+        return find_by_sketches(state, settings, x, scale)
+    for block in range(state.counters[BLOCKS]):
+        if block != state.counters[POINTER]:
+            start = block * n_slots
+            dots(state.prototypes, start, start + n_slots, x, h)
+            for k in range(n_slots):
+                if h[k] * scale > threshold and state.wins[start + k] > 0:
+                    return block
+    return REJECTED
+
+
+@kernel
+def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
     """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    hit = find_in_long_term(state, settings, x, scale)
+    hit = find_in_long_term(state, settings, x, scale, h)
     if hit != REJECTED:
         recalls[hit] += 1
     recalled = int(np.argmax(recalls[:blocks]))
@@ -244,7 +256,7 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
                 counters[ALARM] = 0
                 state.recalls[: counters[BLOCKS]] = 0
         else:
-            miss(state, settings, x, scale)
+            miss(state, settings, x, scale, h)
         winners[r] = slot
         counters[SEEN] += 1
     return X.shape[0]
@@ -311,6 +323,9 @@ class CCM(CompetitiveMemory):
     }
     _shape_parameters = ("n_slots",)
     _per_column = ("prototypes", "basis", "middles")
+    _state_type = CCMState
+    _own_counters = ("blocks", "pointer", "alarm")
+    _derived = ("basis", "sketches", "centres", "radii", "middles", "reaches")
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, n_slots: int = 25, *, vigilance: float = 0.8, recall_vigilance: float | None = None,
@@ -388,17 +403,34 @@ class CCM(CompetitiveMemory):
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
-        basis = first_basis(n_features, dtype)
         return CCMState(
-            *units,
-            recalls=np.zeros(blocks, np.int64),
-            basis=basis,
-            sketches=room((blocks * self.n_slots, len(basis) + 1), dtype),
-            centres=room((blocks, len(basis) + 1), dtype),
-            radii=np.full(blocks, NOT_SKETCHED),
-            middles=room((blocks if self.n_slots >= WORTH_SURROUNDING else 0, n_features), dtype),
-            reaches=np.zeros(blocks),
+            *units, recalls=np.zeros(blocks, np.int64), **self._derive(units.prototypes, units.wins)
         )
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        blocks, n_features = len(prototypes) // self.n_slots, prototypes.shape[1]
+        basis = settled(fit_basis(prototypes, wins > 0, blocks))
+        return {
+            "basis": basis,
+            "sketches": room((len(prototypes), len(basis) + 1), prototypes.dtype),
+            "centres": room((blocks, len(basis) + 1), prototypes.dtype),
+            "radii": np.full(blocks, NOT_SKETCHED),
+            "middles": room((blocks if self.n_slots >= WORTH_SURROUNDING else 0, n_features), prototypes.dtype),
+            "reaches": np.zeros(blocks),
+        }
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        return {
+            **super()._layout(capacity, n_features, dtype),
+            "recalls": ((capacity // self.n_slots,), np.int64),
+        }
+
+    def _check_state(self, state: CCMState) -> None:
+        blocks, pointer = state.counters[BLOCKS], state.counters[POINTER]
+        if len(state.prototypes) != len(state.recalls) * self.n_slots or not 1 <= blocks <= len(state.recalls):
+            raise ValueError(f"{blocks} blocks of {self.n_slots} slots do not fit {len(state.prototypes)} units")
+        if state.counters[UNITS] != blocks * self.n_slots or not 0 <= pointer < blocks:
+            raise ValueError(f"block {pointer} of {blocks} is in use, with {state.counters[UNITS]} units in all")
 
     def _make_room(self) -> None:
         state = self._state
@@ -408,18 +440,18 @@ class CCM(CompetitiveMemory):
         rows, n_features = 2 * blocks * self.n_slots, state.prototypes.shape[1]
         prototypes = grown(state.prototypes, rows)
         prototypes[rows // 2 :] = self._random_slots(blocks, n_features, prototypes.dtype, self._rng)
-        basis = fit_basis(state.prototypes, state.wins > 0, blocks, state.basis)
+        wins = grown(state.wins, rows)
+        if blocks <= LAST_FIT:
+            derived = self._derive(prototypes, wins)
+        else:
+            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in self._derived[1:]}
+            derived["radii"][blocks:] = NOT_SKETCHED
         self._state = state._replace(
             prototypes=prototypes,
             rates=grown(state.rates, rows, self.learning_rate),
-            wins=grown(state.wins, rows),
+            wins=wins,
             recalls=grown(state.recalls, 2 * blocks),
-            basis=state.basis if basis is None else settled(basis),
-            sketches=grown(state.sketches, rows),
-            centres=grown(state.centres, 2 * blocks),
-            radii=grown(state.radii if basis is None else state.radii[:0], 2 * blocks, NOT_SKETCHED),
-            middles=grown(state.middles, 2 * len(state.middles)),
-            reaches=grown(state.reaches, 2 * blocks),
+            **derived,
         )
 
     def _settings(self) -> CCMSettings:

@@ -87,13 +87,15 @@ def learn(state: UnitState, settings: GMMSettings, X: FloatArray, winners: IntAr
             winners[r] = open_unit(state, settings, x)
         else:
             nearest = root(least, settings.p)
+            for i in range(n):  # a loop of its own: the compiler makes vectors of it
+                farther = root(h[i], settings.p) - nearest
+                h[i] = -settings.precision * farther / settings.temperature
             total = 0.0
             for i in range(n):
-                farther = root(h[i], settings.p) - nearest
-                h[i] = math.exp(-settings.precision * farther / settings.temperature)
+                h[i] = math.exp(h[i])
                 total += h[i]
             for i in range(n):
-                if h[i] / total >= resolution:
+                if h[i] >= resolution and h[i] / total >= resolution:  # the first says it quickly: total >= 1
                     move = state.rates[i] * settings.precision * (h[i] / total)
                     hebbian_move(state.prototypes[i], x, min(1.0, move))
             count_win(state.rates, state.wins, w, settings.rate_decay)
