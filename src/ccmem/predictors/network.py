@@ -165,14 +165,9 @@ def softmax(scores: FloatArray) -> bool:
 
 @kernel
 def descend_with_momentum(
-    row: FloatArray,
-    velocity: FloatArray,
-    inputs: FloatArray,
-    is_open: FloatArray,
-    factor: float,
-    keep: float,
+    row: FloatArray, velocity: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float, keep: float,
     rate: float,
-) -> None:
+) -> None:  # fmt: skip
     """v <- keep * v + gradient, row <- row - rate * v, where the input is open."""
     for i in range(row.shape[0]):
         moved = keep * velocity[i] + factor * inputs[i]
@@ -258,7 +253,7 @@ def teach_open_units(
         if layer > 0:
             add_scaled(below, weights, delta)
         if plain:
-            add_scaled(weights, inputs, number(-settings.learning_rate * delta))
+            add_scaled(weights, inputs, number(-settings.learning_rate * np.float64(delta)))
         else:
             move_row(state, settings, start, inputs, is_open, delta, state.steps[block])
 
@@ -280,7 +275,7 @@ def teach_all_units(
         if goes_back:
             below[i] = dot(weights, deltas)
         if plain:
-            add_scaled(weights, deltas, number(-settings.learning_rate * inputs[i]))
+            add_scaled(weights, deltas, number(-settings.learning_rate * np.float64(inputs[i])))
         else:
             move_row(state, settings, start, deltas, is_open, inputs[i], state.steps[block])
 
