@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from zoo import ALL, PARAMETERS, assert_same, estimators, snapshot, streams, twin
 
 from ccmem import CCM, ModalClassifier, models
 from ccmem._jit import JIT_ENABLED
+from zoo import ALL, PARAMETERS, assert_same, estimators, snapshot, streams, twin
 
 every_model = pytest.mark.parametrize("model", ALL, ids=lambda m: m.__name__)
 
@@ -255,10 +255,15 @@ def test_bad_parameters_are_named(model, name, value):
         with pytest.raises(TypeError, match=name):
             model(**{name: value})
         return
-    memory.set_params(**{name: value})
-    with pytest.raises(ValueError, match=f"{name}={value!r}"):
-        memory.fit(some_rows())
+    learned = seeded(model).fit(some_rows())
+    before = snapshot(learned)
+    for each in (memory, learned):
+        each.set_params(**{name: value})
+        for call in (each.fit, each.partial_fit):
+            with pytest.raises(ValueError, match=f"{name}={value!r}"):
+                call(some_rows())
     assert not memory.__sklearn_is_fitted__()
+    assert_same(before, snapshot(learned))
 
 
 @every_model

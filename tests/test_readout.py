@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
-from zoo import ALL, assert_same, snapshot
 
 from ccmem import CCM, IncrementalWTA, ModalClassifier
+from zoo import ALL, assert_same, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ccmem.persistence import CheckpointError as CheckpointError
     from ccmem.persistence import load as load
     from ccmem.persistence import save as save
+    from ccmem.predictors import GatedMLP as GatedMLP
+    from ccmem.predictors import OnlineMLP as OnlineMLP
     from ccmem.readout import ModalClassifier as ModalClassifier
 
 _HOME = {
@@ -26,9 +28,11 @@ _HOME = {
     "CCM": "ccmem.models",
     "CheckpointError": "ccmem.persistence",
     "Event": "ccmem.memory",
+    "GatedMLP": "ccmem.predictors",
     "IncrementalGMM": "ccmem.models",
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
+    "OnlineMLP": "ccmem.predictors",
     "load": "ccmem.persistence",
     "save": "ccmem.persistence",
 }
@@ -39,9 +43,11 @@ __all__ = [
     "CCM",
     "CheckpointError",
     "Event",
+    "GatedMLP",
     "IncrementalGMM",
     "IncrementalWTA",
     "ModalClassifier",
+    "OnlineMLP",
     "__version__",
     "load",
     "save",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from ccmem._typing import FloatArray
 
@@ -90,3 +92,40 @@ def check_finite(X: FloatArray, first_row: int = 0) -> None:
         f"Input X contains {'NaN' if np.isnan(value) else value} at row {first_row + row}, column {column}, "
         f"which {trouble}; {remedy} first"
     )
+
+
+@contextmanager
+def columns_kept_on_error(estimator: Any) -> Iterator[None]:
+    """Take back what scikit-learn's validation notes about the columns if the data turns out to be bad after all."""
+    names = ("n_features_in_", "feature_names_in_")
+    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
+
+
+def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
+    """``X`` as a contiguous float32 or float64 array; nothing about ``estimator`` is changed if it is bad.
+
+    ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
+    """
+    reset = dtype is None
+    with columns_kept_on_error(estimator):
+        checked: FloatArray = validate_data(
+            estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
+            ensure_all_finite=False, ensure_min_samples=1,
+        )  # fmt: skip
+        check_finite(checked)
+    return checked if checked.flags.writeable else _as_writeable(checked)
+
+
+def _as_writeable(X: FloatArray) -> FloatArray:
+    """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
+
+    window = type("Window", (), {"owner": X})()
+    window.__array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
+    return np.asarray(window)

@@ -16,11 +16,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
 from ccmem import competition
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_finite, check_parameters
+from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
 from ccmem.memory import (
     JOURNAL_LINES,
     JOURNALED,
@@ -38,9 +37,6 @@ EVENT_HISTORY = 10_000
 
 REJECTED = -1
 """The winner of a sample that a memory did not learn."""
-
-
-_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 class Lesson(NamedTuple):
@@ -61,6 +57,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     _rules: ClassVar[dict[str, Rule]]
     _shape_parameters: ClassVar[tuple[str, ...]]
+    _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    """Arrays of the state whose last axis is the columns of X."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
@@ -106,8 +104,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the rows of ``X`` in order. ``labels_`` then holds their units, renumbered
         without gaps. ``y`` is ignored."""
-        X = self._check(X, reset=True)
-        self._begin(X)
+        X = self._begin(X)
         self._learn(X)
         self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
         self._tell()
@@ -158,29 +155,32 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     def _check_chunk(self, X: Any) -> FloatArray:
         """Validate a chunk for ``partial_fit``, and begin if it is the first."""
-        first = not self.__sklearn_is_fitted__()
-        X = self._check(X, reset=first)
-        if first:
-            self._begin(X)
-        elif self._shape() != self._began_with:
+        if not self.__sklearn_is_fitted__():
+            return self._begin(X)
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        if self._shape() != self._began_with:
             values = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
             changed = [f"{name} from {old!r} to {new!r}" for name, old, new in values if old != new]
             raise ValueError(
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
                 "call fit to start anew"
             )
-        return X
+        return self._check(X, reset=False)
 
-    def _begin(self, X: FloatArray) -> None:
-        """Start anew for rows like those of ``X``; if that fails, the old state stays."""
+    def _begin(self, X: Any) -> FloatArray:
+        """Validate the first chunk and start anew for rows like those in it; if that fails, all stays as it was."""
+        check_parameters(type(self).__name__, self._rules, vars(self))
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31, size=4)
         rng = np.random.default_rng(seed)
-        self._state = self._new_state(X.shape[1], X.dtype, rng)
+        with columns_kept_on_error(self):
+            rows = self._check(X, reset=True)
+            self._state = self._new_state(rows.shape[1], rows.dtype, rng)
         self._rng = rng
         self._began_with = self._shape()
         self._history: deque[Event] = deque(maxlen=EVENT_HISTORY)
+        return rows
 
     def _shape(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._shape_parameters)
@@ -200,6 +200,16 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
                 break
             self._make_room()
         return Lesson(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
+
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, as if they had been there and 0 all along: whatever is per column is 0 in them."""
+        more = n_features - self._started().prototypes.shape[1]
+        wider = {}
+        for name in self._per_column:
+            array = getattr(self._state, name)
+            wider[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+        self._state = self._state._replace(**wider)
+        self.n_features_in_ = n_features
 
     def _empty_journal(self, first_step: int) -> IntArray:
         """Move events from the journal to the history; return the rest, with steps counted from ``first_step``."""
@@ -299,22 +309,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     # Input -------------------------------------------------------------------------------------------------------
 
     def _check(self, X: Any, reset: bool) -> FloatArray:
-        """``X`` as a contiguous float32 or float64 array, parameters and values checked, nothing changed if bad."""
-        if reset:
-            check_parameters(type(self).__name__, self._rules, vars(self))
-        dtype = [np.float64, np.float32] if reset else self._started().prototypes.dtype
-        known = {name: getattr(self, name) for name in _COLUMNS if hasattr(self, name)}
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite=False, ensure_min_samples=1
-        )
-        try:
-            check_finite(checked)
-        except ValueError:
-            for name in _COLUMNS:  # what validate_data has set already
-                self.__dict__.pop(name, None)
-            self.__dict__.update(known)
-            raise
-        return checked if checked.flags.writeable else _as_writeable(checked)
+        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad."""
+        return check_rows(self, X, None if reset else self._started().prototypes.dtype)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -375,11 +371,3 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.non_deterministic = False
         return tags
-
-
-def _as_writeable(X: FloatArray) -> FloatArray:
-    """The same memory under a writeable flag: kernels never write to X, and would be compiled twice otherwise."""
-
-    window = type("Window", (), {"owner": X})()
-    window.__array_interface__ = {**X.__array_interface__, "data": (X.__array_interface__["data"][0], False)}
-    return np.asarray(window)

@@ -12,16 +12,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from ccmem._jit import kernel
+from ccmem._labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, CompetitiveMemory, Lesson
 from ccmem.memory import MERGE, grown
-
-UNLABELED = -1
-"""Code of a missing label."""
 
 
 @kernel
@@ -108,7 +104,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         """Learn one sample, with its label if it has one; return the unit that learned it, or -1."""
         known = hasattr(self, "memory_")
         if known and (row := self.memory_._check_one(x)) is not None:
-            code = self._code_of(y)
+            code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
                 lesson = self.memory_._learn(row)
                 self._vote(lesson, np.array([code]))
@@ -161,12 +157,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         first = not hasattr(self, "memory_")
         memory = self._memory_to_teach()
         rows = memory._check_chunk(X)
-        labels, missing = self._check_labels(y, len(rows))
+        labels, missing = check_labels(y, len(rows), self.unlabeled)
         old = np.empty(0, labels.dtype) if first else self.classes_
-        announced = np.asarray([] if classes is None else classes)
-        new_classes = _sorted_union(old, labels[~missing], announced)
-        codes = np.full(len(rows), UNLABELED, np.int64)
-        codes[~missing] = np.searchsorted(new_classes, labels[~missing].astype(new_classes.dtype))
+        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
+        codes = encode_labels(labels, missing, new_classes)
         return self._learn_coded(memory, rows, codes, new_classes)
 
     def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> Lesson:
@@ -174,7 +168,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         memory = self._memory_to_teach()
         rows = memory._check_chunk(X)
         used = np.unique(codes[codes != UNLABELED])
-        new_classes = _sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
         places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
         places[used] = np.searchsorted(new_classes, values[used])
         return self._learn_coded(memory, rows, places[codes], new_classes)
@@ -208,33 +202,9 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             self._votes = grown(self._votes, room)
         count_votes(self._votes, lesson.winners, codes, lesson.changes)
 
-    def _check_labels(self, y: Any, n_rows: int) -> tuple[Any, BoolArray]:
-        """Labels as an array, and which of them are missing."""
-        if y is None:
-            return np.empty(n_rows), np.ones(n_rows, np.bool_)
-        labels = column_or_1d(np.asarray(y), warn=True, dtype=None)
-        if len(labels) != n_rows:
-            raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
-        if labels.dtype.kind in "US":
-            labels = labels.astype(object)
-        missing = np.fromiter(map(_is_missing, labels.tolist()), np.bool_, n_rows)
-        if self.unlabeled is not None:
-            missing |= np.asarray(labels == self.unlabeled, np.bool_)
-        known = labels[~missing]
-        if known.dtype.kind == "f" and np.isinf(known).any():
-            raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
-        if len(known):
-            check_classification_targets(known)
-        return labels, missing
-
-    def _code_of(self, y: Any) -> int | None:
-        """Code of a label already known, UNLABELED for a missing one, None if it takes a closer look."""
-        if y is None:
-            return UNLABELED
-        if self.unlabeled is not None or y != y:
-            return None
-        place = np.flatnonzero(self.classes_ == y)
-        return int(place[0]) if place.size else None
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
+        self.memory_._widen(n_features)
 
     def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
         if not hasattr(self, "memory_"):
@@ -283,24 +253,3 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or pandas' NA (which will not even say whether it equals itself)."""
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True
-
-
-def _sorted_union(*labels: Any) -> Any:
-    """All distinct labels, sorted, in the type of the first array that has any."""
-    parts = [part for part in labels if len(part)]
-    if not parts:
-        return labels[0]
-    try:
-        return np.unique(np.concatenate([np.asarray(part) for part in parts]))
-    except TypeError as problem:
-        raise ValueError(
-            f"y mixes labels that cannot be sorted together ({problem}); use numbers or strings, not both"
-        ) from problem

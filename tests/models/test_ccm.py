@@ -73,7 +73,7 @@ def test_slots_that_never_learned_do_not_answer():
 
 
 def test_pointers_and_pools():
-    memory = small(n_slots=2, commit_limit=0).partial_fit(stream((A, 30), (B, 1), (B, 30), (C, 30)))
+    memory = small(n_slots=2, commit_limit=0, learning_rate=1.0).partial_fit(stream((A, 30), (B, 30), (C, 30)))
     assert memory.unit_blocks_.tolist() == [0, 0, 1, 1]
     assert memory.task_pointers([A, C]).tolist() == [0, 1]
     assert memory.pool_task([A, C, C]) == 1

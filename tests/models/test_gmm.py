@@ -30,7 +30,7 @@ def test_posterior_is_what_moves():
 
 
 def test_far_samples_do_not_underflow():
-    memory = IncrementalGMM(2, init=[[0.0], [1.0]], learning_rate=1.0).fit([[1e6]])
+    memory = IncrementalGMM(2, init=[[0.0], [9.0]], learning_rate=1.0).fit([[1e6]])
     assert memory.prototypes_.ravel().tolist() == [0.0, 1e6]
 
 

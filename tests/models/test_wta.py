@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ccmem import IncrementalWTA
 
 
+@pytest.mark.filterwarnings("ignore:sigma should be:UserWarning")
 @given(seed=st.integers(0, 2**20), n_units=st.integers(2, 9), width=st.integers(1, 40), rate=st.floats(0.01, 1.0))
 def test_equals_minisom(seed, n_units, width, rate):
     """With a neighbourhood of only the winner itself, a self-organising map is winner-take-all."""
@@ -48,6 +49,14 @@ def test_all_k_winners_move_and_the_nearest_is_reported():
 def test_given_prototypes_must_fit(init):
     with pytest.raises(ValueError, match=r"IncrementalWTA: init has shape .* \(3, 3\)"):
         IncrementalWTA(3, init=init).fit(np.ones((4, 3)))
+
+
+def test_given_prototypes_that_do_not_fit_leave_an_old_memory_as_it_was():
+    memory = IncrementalWTA(3, init=np.zeros((3, 2))).fit(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="init has shape"):
+        memory.fit(np.ones((4, 5)))
+    assert memory.n_features_in_ == 2
+    assert memory.predict(np.ones((1, 2))).tolist() == [0]
 
 
 def test_given_prototypes_are_copied():

@@ -96,7 +96,8 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
                 a, r = 0, [0] * len(M)
     return {
         "prototypes_": np.concatenate(M), "learning_rates_": np.concatenate(v), "win_counts_": np.concatenate(C),
-        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a, "recall_counts_": r, "events_": events,
+        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a,
+        "recall_counts_": r, "events_": events,
     }  # fmt: skip
 
 
@@ -316,11 +317,9 @@ class CCM(CompetitiveMemory):
         self._started()
         return list(self._history)
 
-    def transform(self, X: Any) -> FloatArray:
-        """Similarity of every row to every slot; -1, the least there is, for slots that never learned."""
-        similarity = super().transform(X)
-        similarity[:, ~self._able()] = -1.0
-        return similarity
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        super()._score(X, prototypes, out)
+        out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
 
     def _able(self) -> BoolArray:
         return self._state.wins[: self.n_units_] > 0

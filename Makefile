@@ -1,0 +1,47 @@
+# Every target makes its own environment in .venv; nothing needs to be installed by hand.
+#   make reproduce   the paper's tables and figures beside ours
+#   make test        lint, types, tests (TORCH=1 adds PyTorch and the tests that need it)
+#   make bench       speed against the limit and against peers
+#   make docs        the documentation site, into docs/_build/html
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH ?=
+TORCH_VERSION ?= 2.13.0
+ARGS ?=
+
+.PHONY: test reproduce bench docs clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp per set of extras, so that pip runs only when pyproject.toml has changed.
+$(VENV)/.has-%: pyproject.toml | $(BIN)/python
+	@echo "Installing ccmem[$*] into $(VENV) (once) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+$(VENV)/.has-pytorch: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH_VERSION)"
+	@touch $@
+
+reproduce: $(VENV)/.has-reproduce
+	$(BIN)/ccmem reproduce $(ARGS)
+
+test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest --quiet -n auto $(ARGS)
+	@echo "Once more with the JIT off: the kernels as plain Python"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto tests/models tests/test_every_model.py tests/test_competition.py tests/test_update.py tests/test_readout.py
+
+bench: $(VENV)/.has-bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.has-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .hypothesis
