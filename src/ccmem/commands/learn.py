@@ -90,6 +90,7 @@ class _Run:
     def go(self) -> int:
         from ccmem.learner import EventsFile
         from ccmem.streams.files import FileStream
+        from ccmem.streams.tables import SourceError
 
         args = self.args
         learner, new = self._learner()
@@ -114,10 +115,10 @@ class _Run:
             try:
                 with self._signals():
                     self._learn(learner, stream, events)
-            except (ValueError, OSError) as raised:
+            except (SourceError, OSError) as raised:
                 if self.signal is None:  # Ctrl-C ends both sides of a pipe: half a line is then no error
                     problem = raised
-            self._save(learner, events)
+            self._save(learner, events)  # not after an error of the model: the last checkpoint is the better one
         finally:
             if events is not None:
                 events.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -243,6 +244,26 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
+
+    # Saving ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
+        from ccmem.persistence import save
+
+        save(self, path)
+
+    def _export(self) -> dict[str, Any]:
+        """All that has been learned, in types that a checkpoint can hold."""
+        from ccmem.persistence.networks import export_network
+
+        return export_network(self)
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        """Take over what ``_export`` gave, or raise ValueError if it cannot be that."""
+        from ccmem.persistence.networks import import_network
+
+        import_network(self, fields)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")

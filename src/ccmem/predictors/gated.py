@@ -230,6 +230,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             learned = np.where(rejected, REJECTED, blocks)
             self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
             taught.append(learned)
+        memory._tell()
         return np.concatenate(taught)
 
     def _make_gates(self, n_blocks: int) -> None:
@@ -279,6 +280,16 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         self._require_classes()
         self.memory_._require_units()
         return self.memory_._check(X, reset=False)
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.networks import import_network
+
+        memory = fields.get("memory_")
+        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
+            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
+        if not (self.memory is None or isinstance(self.memory, CCM)):
+            raise ValueError("GatedMLP: memory is not a CCM")
+        import_network(self, fields, memory)
 
     def _fitted_memory(self) -> CCM:
         if not self.__sklearn_is_fitted__():
