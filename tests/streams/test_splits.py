@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ labels = st.lists(st.integers(0, 5), min_size=12, max_size=80).map(np.array)
 
 def visited(stream):
     edges = [0, *stream.change_points, len(stream)]
-    return [stream.indices[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [stream.indices[a:b] for a, b in pairwise(edges)]
 
 
 @given(labels, st.integers(1, 3), st.integers(1, 50), st.integers(0, 3))
