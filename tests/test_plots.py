@@ -12,10 +12,8 @@ matplotlib = pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="module")
 def ccm():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([np.eye(16)[task] + 0.05 * rng.random((150, 16)) for task in (0, 5, 0, 9)])
-    memory = CCM(n_slots=4, vigilance=0.9, alarm_limit=4, recall_limit=2, commit_limit=0, learning_rate=1.0,
-                 rate_decay=0.5, random_state=0)  # fmt: skip
+    X = np.repeat(np.eye(16)[[0, 5, 0, 9]], 150, axis=0)
+    memory = CCM(n_slots=4, alarm_limit=4, recall_limit=3, commit_limit=0, random_state=0)
     alarms, rejected = [], []
     for x in X:
         rejected.append(memory.learn_one(x) < 0)
