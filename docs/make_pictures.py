@@ -72,8 +72,8 @@ def competition() -> None:
     move.annotate("", after, before, arrowprops={**ARROW, "color": BLUE, "shrinkB": 6})
     move.plot(*after, "o", ms=13, color=BLUE)
     move.plot(*x, "*", ms=20, color=ORANGE)
-    move.annotate("part of the way:\nthe learning rate", before, xytext=(-8, 22), textcoords="offset points", color=BLUE,
-                  ha="center")  # fmt: skip
+    text = "part of the way:\nthe learning rate"
+    move.annotate(text, before, xytext=(-8, 22), textcoords="offset points", color=BLUE, ha="center")
     bare(move, 0, 4, "the winner moves, the others stay")
     save(figure, "guide_competition.png")
 
@@ -152,14 +152,13 @@ def alarm() -> None:
             axes.spines[["top", "right"]].set_visible(False)
         what = f"new block {event.to_block}" if event.kind == "new_block" else f"block {event.to_block} recalled"
         bottom.annotate(what, (event.step, 13.4), xytext=(6, 0), textcoords="offset points", va="center", weight="bold")
-        top.annotate("the task changes here", (change - 0.5, 0.52), xytext=(-6, 0), textcoords="offset points", ha="right",
-                     color=GREY)  # fmt: skip
+        top.text(change - 1.5, 0.52, "the task changes here", ha="right", va="center", color=GREY)
         top.set(ylim=(0.48, 1.02))
         bottom.set(xlabel="sample", ylim=(0, 15), yticks=range(0, 16, 3))
     grid[0, 0].set_ylabel("similarity to the best slot\nof the block in use")
     grid[1, 0].set_ylabel("counters")
     grid[0, 1].legend(frameon=False, loc="lower right")
-    grid[1, 1].legend(frameon=False, loc="upper left")
+    grid[1, 1].legend(loc="upper left", facecolor="white", edgecolor="none", framealpha=1)
     save(figure, "guide_alarm.png")
 
 
