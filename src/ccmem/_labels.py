@@ -19,11 +19,15 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
     """Labels as an array, and which of them are missing: None, NaN, or equal to ``unlabeled``."""
     if y is None:
         return np.empty(n_rows), np.ones(n_rows, np.bool_)
+<<<<<<< HEAD
+    labels = column_or_1d(_as_array(y), warn=True, dtype=None)
+=======
     # Arrow, polars and pandas would make floats of integers that have gaps; as a list they stay integers
     as_list = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
     y = y if as_list is None else as_list()
     # a list goes through object: numpy alone would turn the NaN among strings into the string "nan"
     labels = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True, dtype=None)
+>>>>>>> river
     if len(labels) != n_rows:
         raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
     values = labels.tolist()
@@ -38,6 +42,15 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
     if len(known):
         check_classification_targets(known)
     return labels, missing
+
+
+def _as_array(y: Any) -> Any:
+    """Lists and series go through objects: numpy alone would make the NaN among strings the string "nan", and whole
+    numbers with gaps floats."""
+    for method in ("to_pylist", "to_list"):  # Arrow; pandas and polars
+        if hasattr(y, method):
+            y = getattr(y, method)()
+    return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
 
 
 def _of_one_kind(values: list[Any], missing: BoolArray) -> Any:
