@@ -6,6 +6,7 @@ Each unit counts the labels of the samples it learned; a sample's class is the m
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -107,6 +108,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             if code is not None:
                 lesson = self.memory_._learn(row)
                 self._vote(lesson, np.array([code]))
+                self.memory_._tell()
                 return int(lesson.winners[0])
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])
@@ -152,18 +154,36 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _teach(self, X: Any, y: Any, classes: Any) -> Lesson:
         """Learn a chunk; nothing changes unless all of it can be learned."""
-        if not isinstance(self.memory, CompetitiveMemory):
-            raise TypeError(
-                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
-                "such as CCM()"
-            )
         first = not hasattr(self, "memory_")
-        memory = clone(self.memory) if first else self.memory_
+        memory = self._memory_to_teach()
         rows = memory._check_chunk(X)
         labels, missing = check_labels(y, len(rows), self.unlabeled)
         old = np.empty(0, labels.dtype) if first else self.classes_
         new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
         codes = encode_labels(labels, missing, new_classes)
+        return self._learn_coded(memory, rows, codes, new_classes)
+
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> Lesson:
+        """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
+        memory = self._memory_to_teach()
+        rows = memory._check_chunk(X)
+        used = np.unique(codes[codes != UNLABELED])
+        new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
+        places[used] = np.searchsorted(new_classes, values[used])
+        return self._learn_coded(memory, rows, places[codes], new_classes)
+
+    def _memory_to_teach(self) -> CompetitiveMemory:
+        if not isinstance(self.memory, CompetitiveMemory):
+            raise TypeError(
+                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
+                "such as CCM()"
+            )
+        return self.memory_ if hasattr(self, "memory_") else clone(self.memory)
+
+    def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
+        first = not hasattr(self, "memory_")
+        old = new_classes[:0] if first else self.classes_
         if first:
             self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
         elif len(new_classes) > len(old):
@@ -173,6 +193,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self.memory_, self.classes_ = memory, new_classes
         lesson = memory._learn(rows)
         self._vote(lesson, codes)
+        memory._tell()
         return lesson
 
     def _vote(self, lesson: Lesson, codes: IntArray) -> None:
@@ -201,6 +222,30 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self._require_votes()
         units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
         return self._votes[units]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
+        from ccmem.persistence import save
+
+        save(self, path)
+
+    def _export(self) -> dict[str, Any]:
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": self._votes}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
+        memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
+        if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
+            raise ValueError("ModalClassifier: its memory is not a memory that has learned")
+        check_vector("classes_", classes)
+        shape = (len(memory._state.prototypes), len(classes))
+        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape == shape):
+            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {shape}")
+        if votes.size and votes.min() < 0:
+            raise ValueError("ModalClassifier: votes are negative")
+        self.memory_, self.classes_, self._votes = memory, classes, votes
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")

@@ -257,6 +257,8 @@ class CCM(CompetitiveMemory):
         "init": choice("uniform", "normal"),
     }
     _shape_parameters = ("n_slots",)
+    _state_type = CCMState
+    _own_counters = ("blocks", "pointer", "alarm")
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, n_slots: int = 25, *, vigilance: float = 0.8, recall_vigilance: float | None = None,
@@ -335,6 +337,19 @@ class CCM(CompetitiveMemory):
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
         return CCMState(*units, recalls=np.zeros(blocks, np.int64))
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        return {
+            **super()._layout(capacity, n_features, dtype),
+            "recalls": ((capacity // self.n_slots,), np.int64),
+        }
+
+    def _check_state(self, state: CCMState) -> None:
+        blocks, pointer = state.counters[BLOCKS], state.counters[POINTER]
+        if len(state.prototypes) != len(state.recalls) * self.n_slots or not 1 <= blocks <= len(state.recalls):
+            raise ValueError(f"{blocks} blocks of {self.n_slots} slots do not fit {len(state.prototypes)} units")
+        if state.counters[UNITS] != blocks * self.n_slots or not 0 <= pointer < blocks:
+            raise ValueError(f"block {pointer} of {blocks} is in use, with {state.counters[UNITS]} units in all")
 
     def _make_room(self) -> None:
         state = self._state
