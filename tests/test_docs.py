@@ -2,7 +2,8 @@
 
 In a page, ``python`` blocks run in order in one namespace, in an empty folder; a ``text`` block right after one is
 what it prints (``...`` stands for anything). ``console`` blocks hold commands after ``$``; those that begin with
-``ccmem`` are run. ``sh`` blocks are for the reader only. ``<!-- needs: torch -->`` skips a page where that package is missing.
+``ccmem`` are run. ``sh`` blocks are for the reader only. ``<!-- needs: torch -->`` skips a page where that package is
+missing.
 """
 
 from __future__ import annotations

@@ -191,6 +191,22 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
             )
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
+        sizes = self._state.sizes.copy()
+        n_old, sizes[0] = int(sizes[0]), n_features
+        n_units = int(sizes[1]) if len(sizes) > 1 else len(self._state.class_rows)
+
+        def wider(flat: FloatArray) -> FloatArray:
+            if not flat.size:
+                return flat
+            first, rest = np.split(flat, [n_units * (n_old + 1)])
+            rows = np.insert(first.reshape(n_units, n_old + 1), [n_old] * (n_features - n_old), 0, axis=1)
+            return np.concatenate([rows.ravel(), rest])
+
+        parameters, velocity, power = (wider(flat) for flat in self._state[:3])
+        self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
+
     # Reading -----------------------------------------------------------------------------------------------------
 
     def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:

@@ -232,6 +232,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             taught.append(learned)
         return np.concatenate(taught)
 
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.memory_._widen(n_features)
+
     def _make_gates(self, n_blocks: int) -> None:
         known = len(self._state.gates)
         if n_blocks <= known:

@@ -155,6 +155,10 @@ class OnlineMLP(OnlineNetwork):
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.n_features_in_ = n_features
+
     def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
         self._check_settings()
         first = not self.__sklearn_is_fitted__()

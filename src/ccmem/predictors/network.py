@@ -193,7 +193,13 @@ def send_back(row: FloatArray, factor: float, below: FloatArray) -> None:
 
 @kernel
 def descend_with_momentum(
-    row: FloatArray, velocity: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float, keep: float, rate: float
+    row: FloatArray,
+    velocity: FloatArray,
+    inputs: FloatArray,
+    is_open: FloatArray,
+    factor: float,
+    keep: float,
+    rate: float,
 ) -> None:
     """v <- keep * v + gradient, row <- row - rate * v, where the input is open."""
     for i in range(row.shape[0]):
