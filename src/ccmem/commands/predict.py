@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV")  # fmt: skip
     parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
     parser.add_argument("--json", action="store_true",
-                        help="print the summary as JSON (to standard error beside answers on standard output)")  # fmt: skip
+                        help="print the summary as JSON (to standard error if the answers are printed)")  # fmt: skip
     parser.epilog = EXAMPLE
 
 

@@ -86,7 +86,7 @@ def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     raw = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    values, wrong = code_labels([None if v == "" else v for v in column.dictionary.to_pylist()])
+    values, wrong = code_labels(column.dictionary.to_pylist())
     places = np.append(values.codes, MISSING)
     faults = {}
     if wrong:

@@ -167,8 +167,8 @@ class FileStream:
         if known is not None:
             if size < known.size or _head(file, min(known.size, _HEAD)) != known.head:
                 raise SourceError(
-                    f"{file} is not the file of which {known.rows} rows were learned before: its beginning has changed; "
-                    "learn it from its first row (--again), or under another name"
+                    f"{file} is not the file of which {known.rows} rows were learned before: its beginning has "
+                    "changed; learn it from its first row (--again), or under another name"
                 )
             if known.complete and size == known.size:
                 return None
@@ -249,7 +249,7 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
                 raise SourceError(f"the folder {source} holds no file that can be read ({', '.join(FORMATS)})")
             files.extend(sorted(known, key=_natural))
         elif glob.has_magic(source):
-            found = [f for f in glob.glob(source, recursive=True) if Path(f).is_file()]
+            found = [f for f in glob.glob(source, recursive=True) if Path(f).is_file()]  # noqa: PTH207
             if not found:
                 raise FileNotFoundError(f"no file matches {source}")
             files.extend(sorted(found, key=_natural))
@@ -271,7 +271,7 @@ def format_of(file: str) -> str | None:
 
 def file_key(file: str) -> str:
     """The name under which progress is kept: the absolute path, or ``-``."""
-    return file if file == STDIN else os.path.abspath(file)
+    return file if file == STDIN else os.path.abspath(file)  # noqa: PTH100
 
 
 def open_table(file: str, format: str | None = None) -> Table:

@@ -48,7 +48,7 @@ class Labels(NamedTuple):
     def array(self) -> Any:
         """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
         missing = self.codes == MISSING
-        if any(isinstance(value, str) for value in self.values) or not self.values:
+        if missing.all() or isinstance(self.values[self.codes[~missing][0]], str):
             return np.array([*self.values, None], object)[self.codes]
         numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
         return np.where(missing, np.nan, numbers) if missing.any() else numbers
@@ -187,7 +187,7 @@ def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
 def as_label(value: Any) -> str | int | None:
     """A label as text or whole number; None if it is missing."""
     if value is None or isinstance(value, str):
-        return value
+        return value or None
     if isinstance(value, float) and value != value:
         return None
     if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)) and int(value) == value:
