@@ -12,15 +12,14 @@ import contextlib
 import doctest
 import importlib.util
 import io
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ccmem import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
@@ -49,15 +48,12 @@ def run_python(code: str, names: dict[str, Any], page: Path, line: int) -> str:
 
 def run_commands(body: str) -> str:
     """Output of the ``ccmem`` commands of a console block."""
-    printed = ""
+    printed = io.StringIO()
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         if line.startswith("$ ccmem "):
-            command = [sys.executable, "-m", "ccmem.cli", *shlex.split(line.removeprefix("$ ccmem "), comments=True)]
-            path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-            result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
-            assert result.returncode == 0, f"{line}\n{result.stderr}"
-            printed += result.stdout
-    return printed
+            with contextlib.redirect_stdout(printed):
+                assert cli.main(shlex.split(line.removeprefix("$ ccmem "), comments=True)) == 0, line
+    return printed.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
