@@ -1,6 +1,6 @@
 """The CCM-MLP: a perceptron whose hidden units are gated by the task pointer of a continual competitive memory.
 
-The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 4.5):
+The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 3.2):
 
     g_l = Q_l[t],   z_l = g_l * phi(W_l z_(l-1) + b_l)
 
