@@ -111,20 +111,33 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert set(PAGES) <= listed
 
 
+def lookup(name: str) -> Any:
+    """What a dotted name stands for."""
+    module, *rest = name.split(".")
+    thing: Any = importlib.import_module(module)
+    for part in rest:
+        with contextlib.suppress(ImportError):
+            module = f"{module}.{part}"
+            importlib.import_module(module)
+        thing = getattr(thing, part)
+    return thing
+
+
 def test_names_in_the_text_exist() -> None:
     """``{class}`~ccmem.CCM``` and its like name something that is there."""
     for page in PAGES:
         for name in re.findall(r"\{(?:class|meth|func|mod)\}`~?([\w.]+)`", page.read_text()):
-            module, *rest = name.split(".")
-            thing: Any = importlib.import_module(module)
-            for part in rest:
-                with contextlib.suppress(ImportError):
-                    module = f"{module}.{part}"
-                    importlib.import_module(module)
-                thing = getattr(thing, part)
+            assert lookup(name) is not None, f"{name_of(page)}: {name}"
 
 
 def test_gallery_has_enough_and_each_shows_a_picture() -> None:
     scripts = sorted((ROOT / "examples").glob("plot_*.py"))
     assert len(scripts) >= 8
     assert all("plt.show()" in script.read_text() for script in scripts)
+
+
+def test_paper_to_code_names_what_is_there() -> None:
+    names = set(re.findall(r"`(ccmem(?:\.\w+)+)`", (ROOT / "docs" / "paper_to_code.md").read_text()))
+    assert len(names) > 30
+    for name in names:
+        assert lookup(name) is not None, name
