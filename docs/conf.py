@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import ccmem
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -30,10 +32,11 @@ exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-# pages that include a file of the repository show its links as text where they point outside the site
-suppress_warnings = ["config.cache", "myst.xref_missing"]
+suppress_warnings = ["config.cache"]  # the settings of sphinx-gallery cannot be pickled; that costs a rebuild only
 
 autosummary_generate = True
+if importlib.util.find_spec("torch") is None:  # a large thing to install for one page
+    autodoc_mock_imports = ["torch"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -79,6 +82,26 @@ def _attributes_are_code(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"(?<![\w`*\\.])([A-Za-z]\w*_)(?=[\s,.;:)]|$)", r"``\1``", line)
 
 
+def _include(app, docname, source):
+    """Put a file of the repository in the place of ``<!-- include: NAME -->``, without its title.
+
+    Its pictures are found where they lie; its other links, which lead out of the site, become plain text.
+    """
+
+    def content(found):
+        file = ROOT / found[1]
+        if not file.exists():
+            return f"*{found[1]} has not been written yet.*"
+        text = re.sub(r"\A# .*\n", "", file.read_text())
+        up = "../" * (docname.count("/") + 1)
+        folder = file.parent.relative_to(ROOT).as_posix()
+        text = re.sub(r"!\[([^]]*)\]\((?!https?:)([^)]+)\)", rf"![\1]({up}{folder}/\2)", text)
+        return re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#)[^)]+\)", r"\1", text)
+
+    source[0] = re.sub(r"<!-- include: (\S+) -->", content, source[0])
+
+
 def setup(app):
+    app.connect("source-read", _include)
     app.connect("autodoc-skip-member", _only_ours)
     app.connect("autodoc-process-docstring", _attributes_are_code, priority=900)  # after numpydoc
