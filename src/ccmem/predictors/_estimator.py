@@ -126,10 +126,10 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = (getattr(self, name) for name in self._shape_parameters)
         return tuple(tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for v in values)
 
-    def _new_network(self, n_features: int, dtype: Any) -> NetworkState:
+    def _new_network(self, n_features: int, dtype: Any, gated: bool) -> NetworkState:
         sizes = np.array([n_features, *self.hidden_sizes], np.int64)
         seed = new_seed(self.random_state)
-        return new_network(sizes, self._bounds(n_features), self._optimizer(), dtype, seed)
+        return new_network(sizes, self._bounds(n_features), self._optimizer(), dtype, seed, gated)
 
     def _bounds(self, n_features: int) -> list[float]:
         """How far from zero the first weights of each layer may be, the output layer last."""

@@ -210,7 +210,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         memory = self._new_memory() if first else self.memory_
         rows = memory._check_chunk(X)
         codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
-        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
+        state = self._new_network(rows.shape[1], rows.dtype, gated=True) if first else self._state
         if first:
             state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
         self._state = self._grow(state, class_rows, n_now)

@@ -164,21 +164,12 @@ class OnlineMLP(OnlineNetwork):
         first = not self.__sklearn_is_fitted__()
         rows = check_rows(self, X, None if first else self._state.parameters.dtype)
         codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
-        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
-        if first:
-            state = state._replace(gates=self._all_units(), steps=np.zeros(1, np.int64))
+        state = self._new_network(rows.shape[1], rows.dtype, gated=False) if first else self._state
         self._state = self._grow(state, class_rows, n_now)
         self.classes_, self._began_with = all_classes, self._shape()
         blocks = np.zeros(len(rows), np.int64)
         self._run(rows, codes, blocks)
         return blocks
-
-    def _all_units(self) -> IntArray:
-        """One block in which every unit takes part."""
-        gates = np.full((1, len(self.hidden_sizes), max(self.hidden_sizes, default=0)), -1, np.int64)
-        for layer, size in enumerate(self.hidden_sizes):
-            gates[0, layer, :size] = np.arange(size)
-        return gates
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
