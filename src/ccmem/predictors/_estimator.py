@@ -194,15 +194,19 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _widen(self, n_features: int) -> None:
         """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
         sizes = self._state.sizes.copy()
-        n_old, sizes[0] = int(sizes[0]), n_features
-        n_units = int(sizes[1]) if len(sizes) > 1 else len(self._state.class_rows)
+        width, more = int(sizes[0]) + 1, n_features - int(sizes[0])
+        sizes[0] = n_features
+        one_layer = len(sizes) == 1
+        n_units = len(self._state.class_rows) if one_layer else int(sizes[1])
+        by_unit = one_layer or self._state.gates.shape[2] > 0
 
         def wider(flat: FloatArray) -> FloatArray:
             if not flat.size:
                 return flat
-            first, rest = np.split(flat, [n_units * (n_old + 1)])
-            rows = np.insert(first.reshape(n_units, n_old + 1), [n_old] * (n_features - n_old), 0, axis=1)
-            return np.concatenate([rows.ravel(), rest])
+            first, rest = np.split(flat, [n_units * width])
+            matrix = first.reshape(n_units, width) if by_unit else first.reshape(width, n_units)
+            matrix = np.insert(matrix, [width - 1] * more, 0, axis=1 if by_unit else 0)  # before the biases
+            return np.concatenate([matrix.ravel(), rest])
 
         parameters, velocity, power = (wider(flat) for flat in self._state[:3])
         self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
