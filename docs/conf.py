@@ -65,7 +65,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {name: [] for name in ("index", "start", "which_memory", "guide", "add_a_model", "paper_to_code", "protocols",
+                                    "reproduction", "benchmarks", "harnesses")}  # fmt: skip
 html_show_sourcelink = False
 
 

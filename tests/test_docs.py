@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import ccmem
 from ccmem import cli
 
 ROOT = Path(__file__).parent.parent
@@ -141,3 +142,8 @@ def test_paper_to_code_names_what_is_there() -> None:
     assert len(names) > 30
     for name in names:
         assert lookup(name) is not None, name
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    listed = set(re.findall(r"^   (\w+)$", (ROOT / "docs" / "api.rst").read_text(), re.M))
+    assert set(ccmem.__all__) - {"__version__"} <= listed
