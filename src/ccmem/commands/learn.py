@@ -97,6 +97,7 @@ class _Run:
         stream = FileStream(
             args.sources, features=args.features or _feature_names(learner), label=args.label, format=args.format,
             on_bad_row=args.on_bad_row, resume=learner.progress, columns=columns, skip_seen=args.skip_seen,
+            chunk_rows=min(args.every, 65_536),
         )  # fmt: skip
         if args.again:
             from ccmem.streams.files import file_key

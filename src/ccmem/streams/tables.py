@@ -85,6 +85,18 @@ class Chunk(NamedTuple):
         """Labels as ``partial_fit`` takes them, or None."""
         return None if self.labels is None else self.labels.array()
 
+    def pieces(self, size: int) -> Iterator[Chunk]:
+        """The chunk in parts of at most ``size`` good rows."""
+        first = self.first
+        for start in range(0, max(len(self.X), 1), size):
+            part = slice(start, start + size)
+            last = start + size >= len(self.X)
+            end = self.first + self.n_rows if last else int(self.rows[start + size - 1])
+            labels = None if self.labels is None else self.labels.take(part)
+            offset = self.offset if start == 0 else None
+            yield Chunk(self.X[part], labels, self.file, self.rows[part], first, end - first, offset)
+            first = end
+
     def head(self, n_rows: int) -> Chunk:
         """The first ``n_rows`` good rows, and the bad ones before them."""
         if n_rows >= len(self.X):
