@@ -288,3 +288,22 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
         return self.memory_
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        return {**export_network(self), "memory_": self.memory_}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names
+        from ccmem.predictors._saved import import_network
+
+        check_names("GatedMLP", fields, ("state", "counters", "classes_", "memory_"))
+        self._check_settings()
+        memory = fields["memory_"]
+        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
+            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
+        import_network(self, fields, int(memory.n_features_in_), memory.n_blocks_, self._open_units())
+        if self._state.parameters.dtype != memory._state.prototypes.dtype:
+            raise ValueError("GatedMLP: its memory and its network are not of one type")
+        self.memory_ = memory

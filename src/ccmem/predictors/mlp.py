@@ -180,3 +180,20 @@ class OnlineMLP(OnlineNetwork):
         if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
             return None
         return x.reshape(1, -1)
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
+        return {**export_network(self), "n_features_in_": int(self.n_features_in_), **names}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.predictors._saved import import_network
+
+        needed = ("state", "counters", "classes_", "n_features_in_")
+        check_names("OnlineMLP", fields, needed, ("feature_names_in_",))
+        if "feature_names_in_" in fields:
+            check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
+        import_network(self, fields, fields["n_features_in_"], least_blocks=1, n_open=[])
+        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
