@@ -191,6 +191,26 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
             )
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
+        sizes = self._state.sizes.copy()
+        width, more = int(sizes[0]) + 1, n_features - int(sizes[0])
+        sizes[0] = n_features
+        one_layer = len(sizes) == 1
+        n_units = len(self._state.class_rows) if one_layer else int(sizes[1])
+        by_unit = one_layer or self._state.gates.shape[2] > 0
+
+        def wider(flat: FloatArray) -> FloatArray:
+            if not flat.size:
+                return flat
+            first, rest = np.split(flat, [n_units * width])
+            matrix = first.reshape(n_units, width) if by_unit else first.reshape(width, n_units)
+            matrix = np.insert(matrix, [width - 1] * more, 0, axis=1 if by_unit else 0)  # before the biases
+            return np.concatenate([matrix.ravel(), rest])
+
+        parameters, velocity, power = (wider(flat) for flat in self._state[:3])
+        self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
+
     # Reading -----------------------------------------------------------------------------------------------------
 
     def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:

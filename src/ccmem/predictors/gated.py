@@ -1,6 +1,6 @@
 """The CCM-MLP: a perceptron whose hidden units are gated by the task pointer of a continual competitive memory.
 
-The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 4.5):
+The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 3.2):
 
     g_l = Q_l[t],   z_l = g_l * phi(W_l z_(l-1) + b_l)
 
@@ -230,7 +230,12 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             learned = np.where(rejected, REJECTED, blocks)
             self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
             taught.append(learned)
+        memory._tell()
         return np.concatenate(taught)
+
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.memory_._widen(n_features)
 
     def _make_gates(self, n_blocks: int) -> None:
         known = len(self._state.gates)

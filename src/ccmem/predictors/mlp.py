@@ -1,6 +1,6 @@
 """A multilayer perceptron that learns one sample at a time.
 
-For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 4.5):
+For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 3.2):
 
     z_0 = x,   h_l = W_l z_(l-1) + b_l,   z_l = phi(h_l)         hidden layers
     p = softmax(W_out z_L + b_out)                               over the classes that have appeared
@@ -154,6 +154,10 @@ class OnlineMLP(OnlineNetwork):
         return self._probabilities(rows, np.zeros(len(rows), np.int64))
 
     # ---------------------------------------------------------------------------------------------------------------
+
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.n_features_in_ = n_features
 
     def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
         self._check_settings()
