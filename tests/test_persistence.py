@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zoo import ALL, assert_same, estimators, snapshot, streams
 
 import ccmem
 from ccmem import ARTC2A, CCM, CheckpointError, IncrementalWTA, ModalClassifier, load, save
 from ccmem.persistence import checkpoint as checkpoints
 from ccmem.persistence import tensorfile
+from zoo import ALL, assert_same, estimators, snapshot, streams
 
 
 def mixed_stream(n_rows: int = 400, seed: int = 0) -> np.ndarray:
@@ -29,7 +29,9 @@ def mixed_stream(n_rows: int = 400, seed: int = 0) -> np.ndarray:
 
 
 def small_ccm(**parameters: Any) -> CCM:
-    return CCM(**{"n_slots": 2, "alarm_limit": 3, "recall_limit": 2, "commit_limit": 1, "random_state": 0, **parameters})
+    return CCM(
+        **{"n_slots": 2, "alarm_limit": 3, "recall_limit": 2, "commit_limit": 1, "random_state": 0, **parameters}
+    )
 
 
 # Going on -----------------------------------------------------------------------------------------------------------
@@ -58,7 +60,13 @@ def through_file(estimator: Any) -> Any:
 
 @pytest.mark.parametrize(
     "labels",
-    [[3, 1, 3, 2], [0.0, 1.0, 5.0, np.nan], [True, False, True, True], ["oak", "ash", None, "oak"], np.array(["é", "b", "c", "b"])],
+    [
+        [3, 1, 3, 2],
+        [0.0, 1.0, 5.0, np.nan],
+        [True, False, True, True],
+        ["oak", "ash", None, "oak"],
+        np.array(["é", "b", "c", "b"]),
+    ],
     ids=["whole numbers", "floats with gaps", "booleans", "text with gaps", "numpy text"],
 )
 def test_classifier_keeps_labels_of_every_kind(labels: Any) -> None:
@@ -79,7 +87,7 @@ def test_classifier_keeps_labels_of_every_kind(labels: Any) -> None:
         small_ccm(random_state=np.random.default_rng(7)),
         small_ccm(random_state=np.random.Generator(np.random.MT19937(3))),
         small_ccm(random_state=np.random.Generator(np.random.Philox(3))),
-        small_ccm(random_state=np.random.RandomState(5)),  # noqa: NPY002
+        small_ccm(random_state=np.random.RandomState(5)),
         ModalClassifier(ARTC2A(max_units=None, random_state=0), unlabeled="none"),
     ],
     ids=str,
@@ -114,15 +122,20 @@ def test_the_file_opens_with_the_safetensors_library(tmp_path: Path) -> None:
     classifier.save(tmp_path / "m.safetensors")
     arrays = numpy_reader.load_file(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(arrays["model.fitted.votes"], classifier._votes)
-    np.testing.assert_array_equal(arrays["model.fitted.memory_.fitted.state.prototypes"], classifier.memory_._state.prototypes)
+    np.testing.assert_array_equal(
+        arrays["model.fitted.memory_.fitted.state.prototypes"], classifier.memory_._state.prototypes
+    )
     with safetensors.safe_open(tmp_path / "m.safetensors", "np") as file:
         assert file.metadata()["library_version"] == ccmem.__version__
         assert file.metadata()["schema"] == "1"
 
 
 def test_arrays_of_every_type_and_shape_stand_in_the_file_as_they_are(tmp_path: Path) -> None:
-    content = {"model": None, "a": {name: np.zeros((2, 0, 3), kind) for name, kind in tensorfile.DTYPES.items()},
-               "b": [np.float32(1.5), np.arange(3, dtype=">i4"), np.array(True), np.arange(6).reshape(2, 3).T]}  # fmt: skip
+    content = {
+        "model": None,
+        "a": {name: np.zeros((2, 0, 3), kind) for name, kind in tensorfile.DTYPES.items()},
+        "b": [np.float32(1.5), np.arange(3, dtype=">i4"), np.array(True), np.arange(6).reshape(2, 3).T],
+    }
     checkpoints.write_checkpoint(tmp_path / "c", content)
     again = checkpoints.read_checkpoint(tmp_path / "c").content
     assert all(again["a"][name].shape == (2, 0, 3) for name in tensorfile.DTYPES)
@@ -238,7 +251,14 @@ def test_truncated_altered_and_foreign_files_are_refused(saved: bytes, tmp_path:
             loaded(saved[:place] + bytes([saved[place] ^ 1]) + saved[place + 1 :], tmp_path)
     with pytest.raises(CheckpointError, match="cut off or added to"):
         loaded(saved + b"\0" * 8, tmp_path)
-    foreign = [pickle.dumps({"a": 1}), b"PK\3\4" + bytes(100), b"\x93NUMPY" + bytes(200), b"a,b\n1,2\n" * 50, bytes(64), b"\xff" * 64]
+    foreign = [
+        pickle.dumps({"a": 1}),
+        b"PK\3\4" + bytes(100),
+        b"\x93NUMPY" + bytes(200),
+        b"a,b\n1,2\n" * 50,
+        bytes(64),
+        b"\xff" * 64,
+    ]
     for data in foreign:
         with pytest.raises(CheckpointError, match="cannot be loaded"):
             loaded(data, tmp_path)
@@ -247,6 +267,11 @@ def test_truncated_altered_and_foreign_files_are_refused(saved: bytes, tmp_path:
         loaded(head + arrays[0].tobytes(), tmp_path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent")
+
+
+def test_a_parameter_newer_than_the_file_takes_its_default(saved: bytes, tmp_path: Path) -> None:
+    older = forge(saved, lambda d, a, m: _memory(d)["parameters"].pop("vigilance"))
+    assert loaded(older, tmp_path).memory_.vigilance == CCM().vigilance
 
 
 def test_a_newer_schema_says_to_upgrade(saved: bytes, tmp_path: Path) -> None:
@@ -267,28 +292,43 @@ def _memory(document: Any) -> Any:
 WRONG = {
     "class": (lambda d, a, m: d["model"].update({"$estimator": "os.system"}), "not a model that can be loaded"),
     "class of another library": (lambda d, a, m: d["model"].update({"$estimator": "Popen"}), "not a model"),
-    "extra parameter": (lambda d, a, m: _memory(d)["parameters"].update(x=1), "other parameters"),
-    "missing parameter": (lambda d, a, m: _memory(d)["parameters"].pop("vigilance"), "other parameters"),
-    "parameter out of range": (lambda d, a, m: _memory(d)["parameters"].update(vigilance=3), "vigilance=3 is not possible"),
+    "extra parameter": (lambda d, a, m: _memory(d)["parameters"].update(x=1), "does not know: x"),
+    "parameter out of range": (
+        lambda d, a, m: _memory(d)["parameters"].update(vigilance=3),
+        "vigilance=3 is not possible",
+    ),
     "parameter of wrong type": (lambda d, a, m: _memory(d)["parameters"].update(n_slots="2"), "n_slots='2'"),
     "huge shape parameter": (lambda d, a, m: _memory(d)["parameters"].update(n_slots=10**12), "recalls is not"),
     "other shape parameter": (lambda d, a, m: _memory(d)["parameters"].update(n_slots=1), "recalls is not"),
     "pointer beyond blocks": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(pointer=4), "block 4 of 2"),
     "negative pointer": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(pointer=-1), "counters are damaged"),
-    "more blocks than room": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(blocks=9, units=18), "do not fit"),
+    "more blocks than room": (
+        lambda d, a, m: _memory(d)["fitted"]["counters"].update(blocks=9, units=18),
+        "do not fit",
+    ),
     "units not of the blocks": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(units=7), "7 units in all"),
-    "counter that is no number": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(seen=True), "counters are damaged"),
+    "counter that is no number": (
+        lambda d, a, m: _memory(d)["fitted"]["counters"].update(seen=True),
+        "counters are damaged",
+    ),
     "missing counter": (lambda d, a, m: _memory(d)["fitted"]["counters"].pop("alarm"), "belong"),
     "missing array": (lambda d, a, m: _memory(d)["fitted"]["state"].pop("wins"), "belong"),
     "no random state": (lambda d, a, m: _memory(d)["fitted"].update(random_state=None), "random state is missing"),
     "random state of unknown kind": (
-        lambda d, a, m: _memory(d)["fitted"]["random_state"]["$generator"].update(bit_generator="os"), "unknown kind"),
+        lambda d, a, m: _memory(d)["fitted"]["random_state"]["$generator"].update(bit_generator="os"),
+        "unknown kind",
+    ),
     "damaged random state": (
-        lambda d, a, m: _memory(d)["fitted"]["random_state"]["$generator"]["state"].update(state=-1), "damaged"),
+        lambda d, a, m: _memory(d)["fitted"]["random_state"]["$generator"]["state"].update(state=-1),
+        "damaged",
+    ),
     "array that is not there": (lambda d, a, m: a.pop(MEMORY + "wins"), "wins"),
     "wrong shape": (lambda d, a, m: a.update({MEMORY + "wins": np.zeros(3, np.int64)}), "wins is not an array"),
     "wrong type": (lambda d, a, m: a.update({MEMORY + "rates": np.zeros(8, np.float32)}), "rates is not an array"),
-    "prototypes of whole numbers": (lambda d, a, m: a.update({MEMORY + "prototypes": np.zeros((8, 4), np.int64)}), "prototypes"),
+    "prototypes of whole numbers": (
+        lambda d, a, m: a.update({MEMORY + "prototypes": np.zeros((8, 4), np.int64)}),
+        "prototypes",
+    ),
     "NaN": (lambda d, a, m: a[MEMORY + "prototypes"].fill(np.nan), "NaN or infinity"),
     "numbers beyond squaring": (lambda d, a, m: a[MEMORY + "prototypes"].fill(1e200), "too large"),
     "negative wins": (lambda d, a, m: a[MEMORY + "wins"].fill(-1), "negative counts"),
@@ -296,14 +336,17 @@ WRONG = {
     "damaged events": (lambda d, a, m: a["model.fitted.memory_.fitted.events"].fill(7), "events are damaged"),
     "negative votes": (lambda d, a, m: a["model.fitted.votes"].fill(-1), "votes are negative"),
     "classes twice": (lambda d, a, m: a["model.fitted.classes_"].fill(1), "not sorted and distinct"),
-    "votes of other shape": (lambda d, a, m: a.update({"model.fitted.votes": np.zeros((2, 2), np.int64)}), "votes are not"),
+    "votes of other shape": (
+        lambda d, a, m: a.update({"model.fitted.votes": np.zeros((2, 2), np.int64)}),
+        "votes are not",
+    ),
     "memory that is text": (lambda d, a, m: d["model"]["fitted"].update(memory_="CCM"), "not a memory"),
     "memory that learned nothing": (lambda d, a, m: _memory(d).update(fitted=None), "not a memory"),
     "features": (lambda d, a, m: _memory(d)["fitted"].update(n_features_in_=5), "do not fit"),
     "no model": (lambda d, a, m: d.clear(), "holds no model"),
     "deep nesting": (lambda d, a, m: d.update(model=_deep(5000)), "cannot be"),
     "unknown tag": (lambda d, a, m: d.update(model={"$call": "x"}), "unknown"),
-}  # fmt: skip
+}
 
 
 def _deep(levels: int) -> Any:
@@ -329,7 +372,11 @@ def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
     ):
         estimator.partial_fit(X).save(tmp_path / "m")
         for name, value in changes:
-            changed = forge((tmp_path / "m").read_bytes(), lambda d, a, m: d["model"]["parameters"].update({name: value}))  # noqa: B023
+
+            def change(document: Any, arrays: Any, metadata: Any, name: str = name, value: Any = value) -> None:
+                document["model"]["parameters"][name] = value
+
+            changed = forge((tmp_path / "m").read_bytes(), change)
             with pytest.raises(CheckpointError):
                 loaded(changed, tmp_path)
 
@@ -339,7 +386,9 @@ def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
 
 @settings(max_examples=2000)
 @given(st.integers(0, 2**32), st.integers(1, 6))
-def test_bytes_changed_at_random_never_load_and_never_crash(saved: bytes, folder: Path, seed: int, n_changes: int) -> None:
+def test_bytes_changed_at_random_never_load_and_never_crash(
+    saved: bytes, folder: Path, seed: int, n_changes: int
+) -> None:
     rng = random.Random(seed)
     data = bytearray(saved)
     for _ in range(n_changes):
@@ -364,15 +413,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _odd_values = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 30), st.integers(), st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=4), st.lists(st.integers(0, 3), max_size=3), st.just({}), st.just({"$array": "model.fitted.votes"}),
-    st.just({"$estimator": "CCM", "parameters": {}, "fitted": None}), st.just({"$tuple": []}), st.just({"$float": "nan"}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 30),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.just({}),
+    st.just({"$array": "model.fitted.votes"}),
+    st.just({"$estimator": "CCM", "parameters": {}, "fitted": None}),
+    st.just({"$tuple": []}),
+    st.just({"$float": "nan"}),
+)
 
 
 @settings(max_examples=1500)
 @given(st.data())
-def test_signed_nonsense_is_refused_or_gives_a_model_that_works(saved: bytes, folder: Path, data: st.DataObject) -> None:
+def test_signed_nonsense_is_refused_or_gives_a_model_that_works(
+    saved: bytes, folder: Path, data: st.DataObject
+) -> None:
     def change(document: Any, arrays: Any, metadata: Any) -> None:
         if data.draw(st.booleans()):
             nodes = list(_places(document))
@@ -409,3 +469,98 @@ def _places(value: Any) -> Any:
         yield value, key
         if isinstance(value[key], (dict, list)):
             yield from _places(value[key])
+
+
+# Networks -----------------------------------------------------------------------------------------------------------
+
+
+def networks() -> list[Any]:
+    from ccmem.predictors import GatedMLP, OnlineMLP
+
+    memory = CCM(n_slots=2, alarm_limit=3, recall_limit=2, commit_limit=1)
+    return [
+        OnlineMLP((7, 4), random_state=1),
+        OnlineMLP((), optimizer="adam", random_state=1),
+        OnlineMLP([3], momentum=0.5, random_state=1),
+        GatedMLP(memory, hidden_sizes=(8, 6), gated_units=(3, 2), random_state=0),
+        GatedMLP(memory, hidden_sizes=(5,), gated_units=2, optimizer="adam", learn="all", random_state=0),
+    ]
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("cut", [1, 150, 399])
+def test_a_network_that_was_saved_goes_on_bit_for_bit(tmp_path: Path, number: int, cut: int) -> None:
+    network = networks()[number]
+    X, y = mixed_stream(), np.array(["a", "b", None, "c"], object)[np.arange(400) // 30 % 4]
+    network.partial_fit(X[:cut], y[:cut]).save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    for model, name in ((network, "one"), (again, "other")):
+        model.partial_fit(X[cut:], y[cut:]).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    np.testing.assert_array_equal(again.predict_proba(X), network.predict_proba(X))
+
+
+NETWORK_WRONG = {
+    "parameters cut off": (lambda d, a: a.update({"model.fitted.state.parameters": np.zeros(3)}), "parameters is not"),
+    "NaN": (lambda d, a: a["model.fitted.state.parameters"].fill(np.nan), "diverged"),
+    "gates beyond the layer": (lambda d, a: a["model.fitted.state.gates"].fill(99), "gates name units"),
+    "gates of too few blocks": (
+        lambda d, a: a.update(
+            {f"model.fitted.state.{n}": a[f"model.fitted.state.{n}"][:1] for n in ("gates", "steps")}
+        ),
+        "do not serve",
+    ),
+    "rows of classes": (lambda d, a: a["model.fitted.state.class_rows"].fill(0), "rows of classes"),
+    "negative seed": (lambda d, a: a["model.fitted.state.seed"].fill(-1), "seed"),
+    "more classes than there are": (lambda d, a: d["model"]["fitted"]["counters"].update(classes=9), "counters"),
+    "other sizes": (
+        lambda d, a: d["model"]["parameters"].update(hidden_sizes={"$tuple": [80, 60]}),
+        "parameters is not",
+    ),
+    "huge sizes": (
+        lambda d, a: d["model"]["parameters"].update(hidden_sizes={"$tuple": [10**12, 6]}),
+        "parameters is not",
+    ),
+    "more open units than there are": (lambda d, a: d["model"]["parameters"].update(gated_units=7), "does not fit"),
+    "features": (lambda d, a: d["model"]["fitted"].update(n_features_in_=10**9), "is not an array"),
+    "no memory": (lambda d, a: d["model"]["fitted"].pop("memory_"), "not a CCM"),
+    "another memory": (lambda d, a: d["model"]["parameters"].update(memory=3), "not a CCM"),
+}
+
+
+@pytest.mark.parametrize("name", NETWORK_WRONG)
+def test_networks_that_no_learning_leads_to_are_refused(tmp_path: Path, name: str) -> None:
+    network = networks()[3].partial_fit(mixed_stream(), np.arange(400) // 30 % 3)
+    assert network.memory_.n_blocks_ > 1
+    network.save(tmp_path / "m")
+    change, message = NETWORK_WRONG[name]
+    with pytest.raises(CheckpointError, match=message):
+        loaded(forge((tmp_path / "m").read_bytes(), lambda d, a, m: change(d, a)), tmp_path)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 4), st.data())
+def test_signed_nonsense_in_networks(folder: Path, number: int, data: st.DataObject) -> None:
+    X, y = mixed_stream(), np.arange(400) // 30 % 3
+    if not (folder / f"network{number}").exists():
+        networks()[number].partial_fit(X, y).save(folder / f"network{number}")
+
+    def change(document: Any, arrays: Any, metadata: Any) -> None:
+        if data.draw(st.booleans()):
+            owner, key = data.draw(st.sampled_from(list(_places(document))))
+            owner[key] = data.draw(_odd_values)
+        else:
+            array = arrays[data.draw(st.sampled_from(sorted(n for n in arrays if arrays[n].size)))]
+            array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = data.draw(st.integers(-(2**40), 2**40))
+
+    try:
+        network = loaded(forge((folder / f"network{number}").read_bytes(), change), folder)
+    except CheckpointError:
+        return
+    if hasattr(network, "_state"):
+        try:
+            network.partial_fit(X[:20], network.classes_[y[:20]])
+            network.predict(X[:20])
+        except ValueError as problem:
+            if "diverged" not in str(problem):  # weights may be large
+                raise
