@@ -56,7 +56,7 @@ def test_task_matrix_leaves_gaps_blank():
 
 def test_alarm_is_rebuilt_from_rejections():
     X = np.repeat(np.eye(3)[[0, 2, 0]], 40, axis=0)
-    memory = CCM(n_slots=2, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
+    memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
     rejected, alarms = zip(*[(memory.learn_one(x) < 0, memory.alarm_) for x in X], strict=True)
     steps = [event.step for event in memory.events_]
     assert {event.kind for event in memory.events_} == {"new_block", "recall"}
