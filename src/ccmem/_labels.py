@@ -19,22 +19,32 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
     """Labels as an array, and which of them are missing: None, NaN, or equal to ``unlabeled``."""
     if y is None:
         return np.empty(n_rows), np.ones(n_rows, np.bool_)
-    # a list goes through object: numpy alone would turn the NaN among strings into the string "nan"
-    labels = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True, dtype=None)
+    labels = column_or_1d(_as_array(y), warn=True, dtype=None)
     if len(labels) != n_rows:
         raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X; give one label per row")
-    values = labels.tolist()
-    missing = np.fromiter(map(_is_missing, values), np.bool_, n_rows)
-    if unlabeled is not None:
-        missing |= np.fromiter((value == unlabeled for value in values), np.bool_, n_rows)
     if labels.dtype.kind in "OUS":
+        values = labels.tolist()
+        missing = np.fromiter((_is_missing(v) or (unlabeled is not None and v == unlabeled) for v in values), np.bool_)
         labels = _of_one_kind(values, missing)
+    else:
+        missing = np.asarray(labels != labels, np.bool_)  # NaN is not itself
+        if unlabeled is not None:
+            missing |= labels == unlabeled
     known = labels[~missing]
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
     if len(known):
         check_classification_targets(known)
     return labels, missing
+
+
+def _as_array(y: Any) -> Any:
+    """Lists and series go through objects: numpy alone would make the NaN among strings the string "nan", and whole
+    numbers with gaps floats."""
+    for method in ("to_pylist", "to_list"):  # Arrow; pandas and polars
+        if hasattr(y, method):
+            y = getattr(y, method)()
+    return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
 
 
 def _of_one_kind(values: list[Any], missing: BoolArray) -> Any:

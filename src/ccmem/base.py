@@ -45,6 +45,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     _rules: ClassVar[dict[str, Rule]]
     _shape_parameters: ClassVar[tuple[str, ...]]
+    _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    """Arrays of the state whose last axis is the columns of X."""
     _epsilon: ClassVar[float] = 1e-5
     _state: Any
     random_state: Any
@@ -145,6 +147,16 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
                 break
             self._make_room()
         return Lesson(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
+
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, as if they had been there and 0 all along: whatever is per column is 0 in them."""
+        more = n_features - self._started().prototypes.shape[1]
+        wider = {}
+        for name in self._per_column:
+            array = getattr(self._state, name)
+            wider[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+        self._state = self._state._replace(**wider)
+        self.n_features_in_ = n_features
 
     def _empty_journal(self, first_step: int) -> IntArray:
         """Move events from the journal to the history; return the rest, with steps counted from ``first_step``."""

@@ -181,6 +181,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             self._votes = grown(self._votes, room)
         count_votes(self._votes, lesson.winners, codes, lesson.changes)
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
+        self.memory_._widen(n_features)
+
     def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
         if not hasattr(self, "memory_"):
             raise error("This ModalClassifier has learned nothing yet; call fit or partial_fit first")

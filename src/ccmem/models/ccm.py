@@ -339,11 +339,9 @@ class CCM(CompetitiveMemory):
         self._started()
         return list(self._history)
 
-    def transform(self, X: Any) -> FloatArray:
-        """Similarity of every row to every slot; -1, the least there is, for slots that never learned."""
-        similarity = super().transform(X)
-        similarity[:, ~self._able()] = -1.0
-        return similarity
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        super()._score(X, prototypes, out)
+        out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
 
     @property
     def _signed(self) -> bool:

@@ -1,0 +1,40 @@
+"""
+A painting in twelve colours
+============================
+
+Vector quantisation is the oldest use of competitive learning: units move until they stand for the data well, and
+each sample is then replaced by its unit. Here the samples are the pixels of a photograph, streaming past once, and
+the units are colours.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_sample_image
+
+from ccmem import IncrementalWTA
+
+photograph = load_sample_image("flower.jpg") / 255
+pixels = np.random.default_rng(0).permutation(photograph.reshape(-1, 3))
+
+# %%
+# Forty thousand pixels are plenty; the memory sees each of them once and keeps twelve colours.
+memory = IncrementalWTA(n_units=12, learning_rate=0.35, rate_decay=0.99).partial_fit(pixels[:40_000])
+painted = memory.prototypes_[memory.predict(photograph.reshape(-1, 3))].reshape(photograph.shape)
+
+# %%
+order = np.argsort(memory.prototypes_ @ [0.3, 0.6, 0.1])
+figure, panels = plt.subplot_mosaic([["before", "after"], ["colours", "colours"]], figsize=(10, 4.3),
+                                    height_ratios=[6, 1], layout="constrained")  # fmt: skip
+panels["before"].imshow(photograph)
+panels["before"].set_title(f"{len(np.unique(pixels, axis=0)):,} colours")
+panels["after"].imshow(np.clip(painted, 0, 1))
+panels["after"].set_title("12 colours")
+panels["colours"].imshow(memory.prototypes_[order][None], aspect="auto")
+for place, unit in enumerate(order):
+    share = memory.win_counts_[unit] / memory.win_counts_.sum()
+    panels["colours"].text(place, 0, f"{share:.0%}", ha="center", va="center",
+                           color="white" if memory.prototypes_[unit].mean() < 0.55 else "black")  # fmt: skip
+for panel in panels.values():
+    panel.axis("off")
+plt.show()

@@ -1,0 +1,305 @@
+"""River adapters: a memory as a clusterer, a classifier on a memory, and CCM as a drift detector for vectors.
+
+River's samples are dictionaries whose features come and go. Here every feature gets a column when it is first *learned*
+(those that appear together in sorted order, so the order of a dictionary means nothing):
+
+* a feature that is absent from a sample counts as 0;
+* a new feature widens every unit by a 0, as if the feature had been there and 0 all along. This is exact: no earlier
+  sample changes its similarity or distance to any unit, and iWTA, iGMM and ART-C 2A go on bit for bit as if the column
+  had been there from the start. (CCM draws the slots it has not used yet in the columns known when they are made.)
+* a feature that only ever came with ``predict_one`` is left out, which cannot change the best matching unit.
+
+A stream that never stops naming new features needs a bound, such as River's ``preprocessing.FeatureHasher``.
+
+>>> from river import preprocessing
+>>> from ccmem import IncrementalWTA, ModalClassifier
+>>> model = preprocessing.StandardScaler() | MemoryClassifier(ModalClassifier(IncrementalWTA(n_units=4)))
+>>> for heat, label in [(1.0, "cold"), (9.0, "warm"), (2.0, "cold"), (8.0, "warm")]:
+...     model.learn_one({"heat": heat}, label)
+>>> model.predict_one({"heat": 7.5}), model.predict_one({"heat": 1.5, "wind": 3.0})
+('warm', 'cold')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ccmem import models
+from ccmem._typing import FloatArray
+from ccmem.base import REJECTED, CompetitiveMemory
+from ccmem.memory import Event
+from ccmem.models import CCM
+from ccmem.readout import ModalClassifier
+
+try:
+    from river import base
+except ImportError as problem:
+    raise ImportError('ccmem.river needs River: pip install "ccmem[river]"') from problem
+
+__all__ = ["ConceptDetector", "MemoryClassifier", "MemoryClusterer"]
+
+Features = Mapping[Hashable, Any]
+
+
+class _DictModel:
+    """What the adapters share: a scikit-learn style estimator that learns rows made from dictionaries."""
+
+    seed: int | None
+
+    def _start(self, estimator: Any) -> None:
+        self._model = clone(estimator)
+        self._columns: dict[Hashable, int] = {}
+        self._began = False
+        if self.seed is not None:
+            seeds = [name for name in self._model.get_params() if name.rpartition("__")[2] == "random_state"]
+            self._model.set_params(**dict.fromkeys(seeds, self.seed))
+
+    def _to_learn(self, x: Features) -> FloatArray | None:
+        """``x`` as a row, after making columns for its new features; None as long as no feature was ever seen."""
+        columns = self._columns
+        if new := x.keys() - columns.keys():
+            columns = columns | {name: len(columns) + i for i, name in enumerate(_in_order(new))}
+        row = _row(x, columns)  # before anything changes: it may be bad
+        if new and self._began:
+            self._model._widen(len(columns))
+        self._columns = columns
+        self._began = bool(columns)
+        return row if self._began else None
+
+
+def _in_order(names: set[Hashable]) -> list[Hashable]:
+    try:
+        return sorted(names)  # type: ignore[type-var]
+    except TypeError:  # names of several types
+        return sorted(names, key=lambda name: (str(name), type(name).__name__))
+
+
+def _row(x: Features, columns: Mapping[Hashable, int]) -> FloatArray:
+    """The values of ``x`` in the order of ``columns``, 0 for those it does not have."""
+    try:
+        row = np.array([x.get(name, 0.0) for name in columns], np.float64)
+        if row.ndim == 1 and np.isfinite(row).all():
+            return row
+    except (TypeError, ValueError):
+        pass
+    for name, value in x.items():
+        try:
+            fine = bool(np.isfinite(float(value)))
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            raise ValueError(
+                f"feature {name!r} is {value!r}, which is no finite number; encode or impute it first "
+                "(River: preprocessing.OneHotEncoder, preprocessing.StatImputer)"
+            )
+    raise ValueError(f"{x!r} does not make a row of numbers")
+
+
+class MemoryClusterer(_DictModel, base.Clusterer):
+    """Any memory as a River clusterer: the cluster of a sample is its best matching unit.
+
+    Parameters
+    ----------
+    memory
+        A memory of ccmem, such as ``CCM()``. It is cloned, not changed; the one that learns is ``memory_``.
+    seed
+        If not None, takes the place of the memory's ``random_state``.
+
+    Examples
+    --------
+    >>> from ccmem import ARTC2A
+    >>> model = MemoryClusterer(ARTC2A(vigilance=0.9))
+    >>> for x in [{"east": 2.0}, {"north": 5.0}, {"east": 1.0, "north": 0.1}]:
+    ...     model.learn_one(x)
+    >>> model.predict_one({"north": 1.0, "up": 0.2}), model.memory_.win_counts_.tolist()
+    (1, [2, 1])
+    """
+
+    def __init__(self, memory: CompetitiveMemory, seed: int | None = None) -> None:
+        if not isinstance(memory, CompetitiveMemory):
+            raise TypeError(f"MemoryClusterer: memory={memory!r} is not a memory of ccmem, such as CCM()")
+        self.memory = memory
+        self.seed = seed
+        self._start(memory)
+
+    @property
+    def memory_(self) -> CompetitiveMemory:
+        """The memory that learns."""
+        return self._model
+
+    @property
+    def centers(self) -> dict[int, dict[Hashable, float]]:
+        """Prototype of every unit that may win, by unit, as River's clustering metrics want them."""
+        if not self._began:
+            return {}
+        able = np.flatnonzero(self.memory_._able())
+        return {int(u): dict(zip(self._columns, self.memory_._state.prototypes[u].tolist(), strict=True)) for u in able}
+
+    def learn_one(self, x: Features) -> None:
+        row = self._to_learn(x)
+        if row is not None:
+            self._model.learn_one(row)
+
+    def predict_one(self, x: Features) -> int:
+        """The best matching unit of ``x``, or -1 while there is none."""
+        if not self._began or self.memory_.n_units_ == 0:
+            return REJECTED
+        return int(self._model.predict_one(_row(x, self._columns)))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield from ({"memory": getattr(models, name)()} for name in models.__all__)
+
+
+class MemoryClassifier(_DictModel, base.Classifier):
+    """A classifier of ccmem as a River classifier: labels may be new at any time, or missing (``y=None``).
+
+    Parameters
+    ----------
+    classifier
+        A classifier of ccmem, such as ``ModalClassifier(CCM())``. It is cloned, not changed; the one that learns is
+        ``classifier_``.
+    seed
+        If not None, takes the place of every ``random_state`` inside the classifier.
+
+    Examples
+    --------
+    >>> from ccmem import CCM, ModalClassifier
+    >>> model = MemoryClassifier(ModalClassifier(CCM(n_slots=4)), seed=0)
+    >>> model.predict_one({"a": 1.0}), model.predict_proba_one({"a": 1.0})
+    (None, {})
+    >>> for x, y in [({"a": 1.0}, "first"), ({"b": 1.0}, "second"), ({"a": 0.9, "b": 0.1}, None)] * 20:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"a": 1.0}), model.predict_one({"b": 2.0, "c": 0.1})
+    ('first', 'second')
+    """
+
+    def __init__(self, classifier: Any, seed: int | None = None) -> None:
+        if not (hasattr(classifier, "_widen") and hasattr(classifier, "predict_proba")):
+            raise TypeError(
+                f"MemoryClassifier: classifier={classifier!r} is not a classifier of ccmem, such as "
+                "ModalClassifier(CCM())"
+            )
+        self.classifier = classifier
+        self.seed = seed
+        self._start(classifier)
+
+    @property
+    def classifier_(self) -> Any:
+        """The classifier that learns."""
+        return self._model
+
+    def learn_one(self, x: Features, y: Any = None) -> None:
+        row = self._to_learn(x)
+        if row is not None:
+            self._model.learn_one(row, y)
+
+    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
+        """Probability of every label seen so far; all alike while no unit has learned one."""
+        if not self._began:
+            return {}
+        labels = self._model.classes_.tolist()
+        if not self._answers():
+            return {label: 1.0 / len(labels) for label in labels}
+        shares = self._model.predict_proba(_row(x, self._columns).reshape(1, -1))[0]
+        return dict(zip(labels, shares.tolist(), strict=True))
+
+    def _answers(self) -> bool:
+        return bool(self._model._votes.any()) if isinstance(self._model, ModalClassifier) else True
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield from ({"classifier": ModalClassifier(getattr(models, name)())} for name in models.__all__)
+
+
+class ConceptDetector(_DictModel, base.DriftDetector):
+    """CCM as a drift detector for whole samples: tells a new concept from one that comes back.
+
+    After each :meth:`update`, ``drift_detected`` says whether the concept changed with this sample, and either
+    ``new_concept_detected`` or ``recall_detected`` says how; ``concept`` is the number of the concept the stream is in,
+    the same as before when a known one returns. Concepts are told apart by direction (cosine), so centre or scale the
+    features first if it is their size that matters.
+
+    Parameters
+    ----------
+    memory
+        A memory with blocks; None means ``CCM(n_slots=1, commit_limit=20, recall_limit=10)``: one direction a concept.
+        Where a concept holds several kinds of samples, give it about as many slots as kinds: more of them stay open
+        and take in the next concept unnoticed. A recall is only possible if ``recall_limit <= alarm_limit``.
+    seed
+        If not None, takes the place of the memory's ``random_state``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> detector = ConceptDetector(seed=0)
+    >>> calm, storm = np.array([1.0, 0.0, 0.1]), np.array([0.0, 1.0, 0.9])
+    >>> for step, x in enumerate([calm] * 100 + [storm] * 100 + [calm] * 100):
+    ...     detector.update(x)
+    ...     if detector.drift_detected:
+    ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
+    120 new 1
+    210 back to 0
+    """
+
+    def __init__(self, memory: CCM | None = None, seed: int | None = None) -> None:
+        super().__init__()
+        if memory is not None and not hasattr(type(memory), "events_"):
+            raise TypeError(f"ConceptDetector: memory={memory!r} has no blocks; use CCM()")
+        self.memory = memory
+        self.seed = seed
+        self._event: Event | None = None
+        self._start(CCM(n_slots=1, commit_limit=20, recall_limit=10) if memory is None else memory)
+
+    @property
+    def memory_(self) -> CCM:
+        """The memory that learns."""
+        return self._model
+
+    def update(self, x: Any) -> None:
+        """Learn one sample: a dictionary of features, or a vector (always one or always the other)."""
+        if isinstance(x, Mapping):
+            row = self._to_learn(x)
+        else:
+            row = np.asarray(x)
+            self._began = True
+        self._event = None
+        if row is not None:
+            # the history is a ring: when it is full its length stands still, so look at the pointer
+            before = self.concept
+            self._model.learn_one(row)
+            if self.concept != before:
+                self._event = self._model._history[-1]
+        self._drift_detected = self._event is not None
+
+    @property
+    def concept(self) -> int:
+        """Number of the concept (block) the stream is in; 0 at the start."""
+        return self.memory_.task_pointer_ if hasattr(self._model, "_state") else 0
+
+    @property
+    def event(self) -> Event | None:
+        """What the last sample set off, if anything; its ``step`` counts samples from 0."""
+        return self._event
+
+    @property
+    def new_concept_detected(self) -> bool:
+        """Whether the last sample began a concept never seen before."""
+        return self._event is not None and self._event.kind == "new_block"
+
+    @property
+    def recall_detected(self) -> bool:
+        """Whether the last sample brought back a known concept."""
+        return self._event is not None and self._event.kind == "recall"
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}

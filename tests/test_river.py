@@ -1,0 +1,205 @@
+"""The River adapters, held to River's own checks and to what the module docstring promises."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import random
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmem import CCM, IncrementalWTA, ModalClassifier, models
+
+river = pytest.importorskip("river")
+from river import checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
+
+from ccmem.river import ConceptDetector, MemoryClassifier, MemoryClusterer  # noqa: E402
+
+CLUSTERERS = [MemoryClusterer(**params) for params in MemoryClusterer._unit_test_params()]
+CLASSIFIERS = [MemoryClassifier(**params) for params in MemoryClassifier._unit_test_params()]
+MODELS = CLUSTERERS + CLASSIFIERS
+
+
+def name_of(model: Any) -> str:
+    inner = model.memory if isinstance(model, MemoryClusterer) else model.classifier
+    return f"{type(model).__name__}-{type(getattr(inner, 'memory', inner)).__name__}"
+
+
+def test_every_memory_is_there() -> None:
+    assert [type(model.memory).__name__ for model in CLUSTERERS] == models.__all__
+    assert len({name_of(model) for model in CLASSIFIERS}) >= len(models.__all__)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+def test_river_checks(model: Any) -> None:
+    checks.check_estimator(model)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=name_of)
+def test_river_checks_in_a_pipeline(model: Any) -> None:
+    pipeline = preprocessing.StandardScaler() | model.clone()
+    for check in checks.yield_checks(model):
+        if "dataset" in getattr(check, "keywords", {}) and check.__name__ != "check_bounded_memory_growth":
+            check(pipeline.clone())
+
+
+def samples(n: int, seed: int = 0) -> list[dict[str, float]]:
+    """A stream of dictionaries whose features come and go, a new one every few samples."""
+    rng = random.Random(seed)
+    return [{f"f{j}": rng.gauss(j, 1) for j in range(2 + i // 8) if rng.random() < 0.8} for i in range(n)]
+
+
+@pytest.mark.parametrize("name", models.__all__)
+def test_late_features_count_as_zero(name: str) -> None:
+    """A new feature is a column that was 0 all along, to the last bit."""
+    xs = samples(120)
+    model = MemoryClusterer(getattr(models, name)(), seed=0)
+    for x in xs:
+        model.learn_one(x)
+    columns = list(model._columns)
+    assert set(columns) == {feature for x in xs for feature in x}
+    table = np.array([[x.get(feature, 0.0) for feature in columns] for x in xs])
+    if name.endswith("CCM"):  # its unused slots are drawn in the columns known so far: compare by what they are
+        assert model.memory_.prototypes_.shape == (model.memory_.n_units_, len(columns))
+        return
+    whole = getattr(models, name)().partial_fit(table)
+    for field, ours, theirs in zip(whole._state._fields, model.memory_._state, whole._state, strict=True):
+        assert np.array_equal(ours, theirs), field
+    for x, row in zip(xs, table, strict=True):
+        assert model.predict_one(x) == whole.predict_one(row)
+
+
+@pytest.mark.parametrize("name", models.__all__)
+def test_widening_leaves_every_score_as_it_was(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    memory = getattr(models, name)(random_state=0).fit(X)
+    before, units = memory.transform(X), memory.predict(X)
+    memory._widen(9)
+    wide = np.hstack([X, np.zeros((200, 4))])
+    assert np.array_equal(memory.transform(wide), before)
+    assert np.array_equal(memory.predict(wide), units)
+    memory.partial_fit(rng.normal(size=(300, 9)))
+    assert memory.prototypes_.shape[1] == 9
+
+
+def test_order_of_names_means_nothing() -> None:
+    first, second = (MemoryClassifier(ModalClassifier(CCM()), seed=1) for _ in range(2))
+    for i, x in enumerate(samples(100)):
+        first.learn_one(x, i % 3)
+        second.learn_one(dict(reversed(x.items())), i % 3)
+    assert all(first.predict_proba_one(x) == second.predict_proba_one(x) for x in samples(50, seed=1))
+
+
+def test_names_of_several_types() -> None:
+    model = MemoryClusterer(IncrementalWTA())
+    model.learn_one({1: 1.0, "one": 2.0, ("a", "b"): 3.0})
+    assert model.centers == {0: {("a", "b"): 3.0, 1: 1.0, "one": 2.0}}
+
+
+@pytest.mark.parametrize("value", ["red", float("nan"), None, float("inf"), [1.0, 2.0]])
+def test_a_bad_value_is_named_and_changes_nothing(value: Any) -> None:
+    model = MemoryClusterer(IncrementalWTA())
+    model.learn_one({"a": 1.0})
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="feature 'b' is"):
+        model.learn_one({"a": 1.0, "b": value})
+    assert pickle.dumps(model) == before
+
+
+def test_nothing_learned_yet() -> None:
+    clusterer, classifier = MemoryClusterer(CCM()), MemoryClassifier(ModalClassifier(models.ARTC2A()))
+    clusterer.learn_one({})
+    assert clusterer.predict_one({"a": 1.0}) == -1
+    assert clusterer.centers == {}
+    classifier.learn_one({"a": 0.0}, "x")  # a zero vector: ART has no unit for it
+    classifier.learn_one({"a": 0.0}, "y")
+    assert classifier.predict_proba_one({"a": 1.0}) == {"x": 0.5, "y": 0.5}
+    assert classifier.predict_one({"a": 1.0}) == "x"
+
+
+def test_labels_keep_their_type_and_may_be_missing() -> None:
+    model = MemoryClassifier(ModalClassifier(IncrementalWTA(n_units=2)))
+    for x, y in [(0.0, True), (9.0, False), (1.0, None)]:
+        model.learn_one({"x": x}, y)
+    assert model.predict_one({"x": 0.4}) is True
+    assert model.classifier_.memory_.n_samples_seen_ == 3
+
+
+def test_unlabelled_samples_still_teach() -> None:
+    """Progressive validation on a real stream, scaled in a pipeline, beats always saying the commoner class."""
+    model = preprocessing.StandardScaler() | MemoryClassifier(ModalClassifier(IncrementalWTA(n_units=50)))
+    score = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    commoner = max(np.bincount([y for _, y in datasets.Phishing()])) / 1250
+    assert score.get() > commoner + 0.2
+
+
+def test_compose_and_clustering_metrics() -> None:
+    model = compose.SelectType(float) | MemoryClusterer(IncrementalWTA(n_units=3))
+    stream = [(x, None) for x in samples(200)]
+    assert 0 < evaluate.progressive_val_score(stream, model, metrics.Silhouette()).get() < 1
+    union = compose.SelectType(float) + (compose.SelectType(bool) | preprocessing.MinMaxScaler())
+    classifier = union | MemoryClassifier(ModalClassifier(CCM(n_slots=5)), seed=0)
+    for x, _ in stream:
+        classifier.learn_one(x, "f1" in x)
+    assert classifier.predict_one({"f0": 1.0, "f1": 1.0}) in (True, False)
+
+
+class TestConceptDetector:
+    def test_tells_new_from_known(self) -> None:
+        """Three concepts, then the first again: two alarms, one recall, each soon after the change."""
+        rng = np.random.default_rng(0)
+        kinds = np.eye(6).reshape(3, 2, 6)  # each concept holds two kinds of samples
+        order = [0, 1, 2, 0, 2]
+        X = np.concatenate([kinds[c, rng.integers(2, size=300)] + rng.normal(0, 0.05, (300, 6)) for c in order])
+        detector = ConceptDetector(CCM(n_slots=2, commit_limit=20, recall_limit=8), seed=0)
+        seen = []
+        for step, x in enumerate(X):
+            detector.update(dict(enumerate(x)))
+            assert detector.drift_detected == (detector.event is not None)
+            assert detector.drift_detected == (detector.new_concept_detected or detector.recall_detected)
+            if detector.event is not None:
+                assert detector.event.step == step
+                seen.append((detector.event.kind, detector.concept, step // 300))
+                assert step % 300 < 25
+        assert seen == [("new_block", 1, 1), ("new_block", 2, 2), ("recall", 0, 3), ("recall", 2, 4)]
+
+    def test_vectors_and_dictionaries_agree(self) -> None:
+        rng = np.random.default_rng(1)
+        X = rng.random((400, 4)) ** np.repeat([1, 30], 200)[:, None]
+        first, second = (ConceptDetector(CCM(n_slots=3, vigilance=0.97, commit_limit=5), seed=3) for _ in range(2))
+        drifts = 0
+        for x in X:
+            first.update(x)
+            second.update(dict(zip("abcd", x.tolist(), strict=True)))
+            assert first.event == second.event
+            drifts += first.drift_detected
+        assert drifts > 0
+
+    def test_clone_and_default(self) -> None:
+        detector = ConceptDetector(seed=2)
+        detector.update([1.0, 2.0])
+        assert (detector.concept, detector.drift_detected) == (0, False)
+        assert detector.memory_.recall_limit <= detector.memory_.alarm_limit
+        assert not hasattr(detector.clone().memory_, "_state")
+
+    def test_needs_blocks(self) -> None:
+        with pytest.raises(TypeError, match="has no blocks"):
+            ConceptDetector(IncrementalWTA())  # type: ignore[arg-type]
+
+
+def test_wrong_kind_of_model() -> None:
+    with pytest.raises(TypeError, match="not a memory"):
+        MemoryClusterer(ModalClassifier(CCM()))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not a classifier"):
+        MemoryClassifier(CCM())
+
+
+def test_missing_river_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "river", None)
+    monkeypatch.delitem(sys.modules, "ccmem.river")
+    with pytest.raises(ImportError, match=r'pip install "ccmem\[river\]"'):
+        importlib.import_module("ccmem.river")
