@@ -347,6 +347,14 @@ class CCM(CompetitiveMemory):
     def _signed(self) -> bool:
         return isinstance(self._state, adaptive.SignatureState)
 
+    @property
+    def _takes_labels(self) -> bool:  # type: ignore[override]
+        return self.novelty == "signature"
+
+    @property
+    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("prototypes", "means", "vectors") if self._signed else ("prototypes",)
+
     @staticmethod
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
         if isinstance(state, adaptive.SignatureState):
