@@ -3,7 +3,7 @@
 A signature is the running mean m of the unit-norm inputs u of a block, their total variance s = E|u - m|^2, and two
 moments of p = (u_t - m).(u_t-1 - m), the product of consecutive deviations. If samples are independent, E p^2 is the
 trace of the squared covariance, so that nu = s^2 / E p^2 is the effective number of dimensions the data varies in; if
-they are not, c = E p / s is their correlation. A mean w of some samples is compared with m by
+they are not, it comes out smaller, which only raises the limits, and c = E p / s is their correlation. A mean w of some samples is compared with m by
 
     T = |w - m|^2 / (s V),   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
 
@@ -36,9 +36,8 @@ LEAST_VARIANCE = 1e-12
 def effective_dimensions(statistics: FloatArray) -> float:
     """nu: how many equal directions would vary as much as this data does."""
     variance, pairs = max(statistics[VARIANCE], LEAST_VARIANCE), statistics[PAIRS]
-    correlation = statistics[PRODUCT] / variance
-    trace = (statistics[SQUARE] - statistics[PRODUCT] * statistics[PRODUCT]) / (1.0 + correlation * correlation)
-    share = (pairs * trace / (variance * variance) + PRIOR_PAIRS / PRIOR_DIMENSIONS) / (pairs + PRIOR_PAIRS)
+    share = pairs * statistics[SQUARE] / (variance * variance) + PRIOR_PAIRS / PRIOR_DIMENSIONS
+    share /= pairs + PRIOR_PAIRS
     return 1.0 / min(max(share, 1e-6), 1.0)
 
 

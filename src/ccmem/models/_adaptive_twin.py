@@ -39,9 +39,7 @@ class Signature:
     def excess(self, w: FloatArray, weight: float, z: float) -> float:
         """T(w) over its limit; ``weight`` is the sum of (a_i - b_i)^2."""
         s = max(self.variance, 1e-12)
-        c = self.product / s
-        trace = (self.square - self.product * self.product) / (1.0 + c * c)
-        share = (self.pairs * trace / (s * s) + 8.0 / 2.0) / (self.pairs + 8.0)
+        share = (self.pairs * self.square / (s * s) + 8.0 / 2.0) / (self.pairs + 8.0)
         nu = 1.0 / min(max(share, 1e-6), 1.0)
         c = min(max(self.product / s * self.pairs / (self.pairs + 8.0), 0.0), 0.98)
         inflation = (1.0 + c) / (1.0 - c)

@@ -5,24 +5,25 @@ weight lambda each (more while a block is young). For a sample with direction u 
 
     calm       w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
                otherwise its signature takes u in, and so does a slot
-    suspicious nothing is learned; u goes into the mean of a batch (25 samples) and into the candidate c, the mean of all
+    suspicious nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of all
                since suspicion began. When a batch is full and fits the block in use, be calm again, with w = that batch.
-               From the second batch on: if c fits no waiting block, a new block begins, its signature that of c;
-               if c clearly fits one and there are four batches, that block is recalled; if in doubt, wait for
-               another batch, up to eight, then recall the block that fits best
+               From the third batch on: if c fits no waiting block, a new block begins, its signature that of c;
+               if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
+               another batch, up to ten, then recall the block that fits best
 
     learning   a block opens slots for samples that are far from all it has, until it has ``n_slots``; otherwise the most
                similar slot moves: M <- (M + v (u - M)) / |...|. After n wins v = 1 / (1 / v_0 + n / 2): a slot is the
                mean of what it won, the later half weighing more, however many samples there will be.
 
-Suspicion uses samples from before it, each batch only its own, so the three tests of a change (recent mean, first batch,
-second batch) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is shared out
-among them: its square root is how many samples pass between two needless suspicions, its fourth root the odds
-against a batch confirming one.
+Suspicion uses samples from before it, each batch only its own, so that the tests of a change (recent mean, three
+batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is what they are set
+by: its square root is how many samples pass between two needless suspicions, its fourth root the odds against
+a batch confirming one. One batch would thus be enough on paper; the others are for tails heavier than chi-square's,
+and for bursts.
 
 What this means for a stream:
 
-* an outlier burst no longer than a batch changes no block: the second batch is free of it and fits again;
+* an outlier burst no longer than a batch changes no block: it touches two batches at most, and the third fits again;
 * a mixture of old tasks is a task of its own: it fits none of their signatures, so it gets a block, to be recalled
   when the mixture returns;
 * slow drift is followed: a signature never takes a sample in at less than a twentieth of lambda, so what moves by less
@@ -89,13 +90,15 @@ class Tuning(NamedTuple):
     recent_rate: float = 0.02
     """lambda; at most 4 / n in a block of n samples."""
     slowest_rate: float = 0.001
-    batch: int = 25
-    least_batches: int = 2
-    recall_batches: int = 4
-    most_batches: int = 8
+    batch: int = 20
+    least_batches: int = 3
+    confirm_power: float = 0.25
+    """A batch confirms a needless suspicion with probability ``false_alarm_every`` to minus this."""
+    recall_batches: int = 5
+    most_batches: int = 10
     recall_level: float = 0.01
     """How often a returning task may seem not to fit clearly, ..."""
-    new_level: float = 0.0001
+    new_level: float = 1e-6
     """... and not to fit at all."""
     youngest: int = 30
     """Samples a signature needs before anything is compared with it."""
@@ -130,7 +133,8 @@ def new_settings(
     """Settings for the kernel: limits as quantiles of the standard normal distribution."""
     # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
     suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
-    levels = suspect, false_alarm_every**-0.25, tuning.recall_level, tuning.new_level
+    confirm = false_alarm_every ** (-tuning.confirm_power)
+    levels = suspect, confirm, tuning.recall_level, tuning.new_level
     return SignatureSettings(
         int(n_slots), int(max_units or 0), float(learning_rate), tuning.recent_rate, tuning.slowest_rate, tuning.batch,
         tuning.least_batches, tuning.recall_batches, tuning.most_batches,
