@@ -16,19 +16,42 @@ if TYPE_CHECKING:
     from ccmem.models import CCM as CCM
     from ccmem.models import IncrementalGMM as IncrementalGMM
     from ccmem.models import IncrementalWTA as IncrementalWTA
+    from ccmem.persistence import CheckpointError as CheckpointError
+    from ccmem.persistence import load as load
+    from ccmem.persistence import save as save
+    from ccmem.predictors import GatedMLP as GatedMLP
+    from ccmem.predictors import OnlineMLP as OnlineMLP
     from ccmem.readout import ModalClassifier as ModalClassifier
 
 _HOME = {
     "ARTC2A": "ccmem.models",
     "CCM": "ccmem.models",
+    "CheckpointError": "ccmem.persistence",
     "Event": "ccmem.memory",
+    "GatedMLP": "ccmem.predictors",
     "IncrementalGMM": "ccmem.models",
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
+    "OnlineMLP": "ccmem.predictors",
+    "load": "ccmem.persistence",
+    "save": "ccmem.persistence",
 }
 """Public name -> the module it lives in."""
 
-__all__ = ["ARTC2A", "CCM", "Event", "IncrementalGMM", "IncrementalWTA", "ModalClassifier", "__version__"]
+__all__ = [
+    "ARTC2A",
+    "CCM",
+    "CheckpointError",
+    "Event",
+    "GatedMLP",
+    "IncrementalGMM",
+    "IncrementalWTA",
+    "ModalClassifier",
+    "OnlineMLP",
+    "__version__",
+    "load",
+    "save",
+]
 
 
 def __getattr__(name: str) -> Any:

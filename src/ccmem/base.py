@@ -7,6 +7,7 @@ has learned, fewer than it was given when it needs room, which only this module 
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,17 @@ from sklearn.exceptions import NotFittedError
 from ccmem import competition
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
-from ccmem.memory import JOURNALED, MERGE, NEW_BLOCK, SEEN, UNITS, Event, UnitState
+from ccmem.memory import (
+    JOURNAL_LINES,
+    JOURNALED,
+    MERGE,
+    NEW_BLOCK,
+    OWN,
+    SEEN,
+    UNITS,
+    Event,
+    UnitState,
+)
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -53,6 +64,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     """Whether the model has a kernel that looks at labels, for whoever asks for it."""
     """Arrays of the state whose last axis is the columns of X."""
     _epsilon: ClassVar[float] = 1e-5
+    _state_type: ClassVar[type] = UnitState
+    _own_counters: ClassVar[tuple[str, ...]] = ()
+    """Names of the model's own places in ``counters``, in order."""
+    _listeners: tuple[Callable[[Event], Any], ...] = ()
+    _untold: tuple[Event, ...] = ()
     _state: Any
     random_state: Any
 
@@ -74,6 +90,19 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def _make_room(self) -> None:
         """Grow the state; the journal has been emptied already."""
 
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """Shape and type of every array of the state when there is room for ``capacity`` units."""
+        return {
+            "prototypes": ((capacity, n_features), dtype),
+            "rates": ((capacity,), np.float64),
+            "wins": ((capacity,), np.int64),
+            "counters": ((OWN + len(self._own_counters),), np.int64),
+            "journal": ((JOURNAL_LINES, 5), np.int64),
+        }
+
+    def _check_state(self, state: Any) -> None:
+        """Raise ValueError unless ``state``, of the right layout, is one that learning could have led to."""
+
     # Learning ----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -82,11 +111,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         X = self._begin(X)
         self._learn(X)
         self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
+        self._tell()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing. ``y`` is ignored."""
         self._learn(self._check_chunk(X))
+        self._tell()
         return self
 
     def learn_one(self, x: Any) -> int:
@@ -96,14 +127,35 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         learning itself.
         """
         row = self._check_one(x)
-        if row is None:
-            return int(self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners[0])
         winner = np.empty(1, np.int64)
-        if self._learn_kernel(self._state, self._settings(), row, winner) == 0:
-            return int(self._learn(row).winners[0])
-        if self._state.counters[JOURNALED]:
+        if row is None:
+            winner = self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners
+        elif self._learn_kernel(self._state, self._settings(), row, winner) == 0:
+            winner = self._learn(row).winners
+        elif self._state.counters[JOURNALED]:
             self._empty_journal(0)
+        if self._untold:
+            self._tell()
         return int(winner[0])
+
+    def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
+        """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
+
+        It is called after the chunk that brought the event has been learned whole, so it may read, predict with or
+        save the memory. Clones call it too, because a classifier learns in a clone of its memory; pickles, copies and
+        checkpoints do not take it along.
+        """
+        if not callable(callback):
+            raise TypeError(f"on_event needs a function of one event, not {callback!r}")
+        self._listeners = (*self._listeners, callback)
+        return callback
+
+    def _tell(self) -> None:
+        """Hand new events to whoever listens; called when everything about a chunk has been learned."""
+        while self._untold:
+            event, self._untold = self._untold[0], self._untold[1:]
+            for listener in self._listeners:
+                listener(event)
 
     def _check_chunk(self, X: Any) -> FloatArray:
         """Validate a chunk for ``partial_fit``, and begin if it is the first."""
@@ -170,8 +222,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         lines = journal[: counters[JOURNALED]].copy()
         counters[JOURNALED] = 0
         unit_changes = lines[:, 0] >= MERGE
-        for kind, *place in lines[~unit_changes].tolist():
-            self._history.append(Event("new_block" if kind == NEW_BLOCK else "recall", *place))
+        events = [Event("new_block" if kind == NEW_BLOCK else "recall", *place)
+                  for kind, *place in lines[~unit_changes].tolist()]  # fmt: skip
+        self._history.extend(events)
+        if self._listeners:
+            self._untold = (*self._untold, *events)
         lines = lines[unit_changes]
         lines[:, 1] -= first_step
         return lines
@@ -272,6 +327,35 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
             return None
         return x.reshape(1, -1)
+
+    # Saving ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the memory to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
+        from ccmem.persistence import save
+
+        save(self, path)
+
+    def _export(self) -> dict[str, Any]:
+        """All that has been learned, in types that a checkpoint can hold."""
+        from ccmem.persistence.memories import export_memory
+
+        return export_memory(self)
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        """Take over what ``_export`` gave, or raise ValueError if it cannot be that."""
+        from ccmem.persistence.memories import import_memory
+
+        import_memory(self, fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold")}
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        if self._listeners:
+            copy._listeners = self._listeners
+        return copy
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

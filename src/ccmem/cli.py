@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from ccmem import __version__
 
 COMMANDS = {
+    "generate": "make a drifting stream of sensor data to try things on",
+    "learn": "learn from files or a pipe; keep a checkpoint and go on from it",
+    "predict": "label new rows from a checkpoint",
+    "inspect": "show what a checkpoint holds",
     "reproduce": "run the paper's experiments and print its tables beside ours",
 }
 """Subcommand -> one line of help. The module is ``ccmem.commands.<name>``, with ``configure(parser)`` and

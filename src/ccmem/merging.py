@@ -22,7 +22,9 @@ from ccmem.memory import MERGE, MOVE, UNITS, note
 from ccmem.update import hebbian_move, renormalise
 
 UNKNOWN = -1
-"""A partner to be searched, or a majority label that is not known."""
+"""A majority label that is not known."""
+TO_FIND = 0
+"""A partner that has to be searched; one that is known is kept as its index + 1."""
 OTHER_LABEL = 2.0**100
 """What the cost of a pair with different labels is multiplied with: last of all, order kept, nothing rounded."""
 
@@ -50,26 +52,26 @@ def merge_cost(state: Any, votes: IntArray, a: int, b: int) -> float:
 @kernel
 def find_partner(state: Any, votes: IntArray, unit: int) -> None:
     """Search the unit of the same block that is cheapest to merge ``unit`` with."""
-    best, least = UNKNOWN, np.inf
+    best, least = -1, np.inf
     for other in range(state.counters[UNITS]):
         if other != unit and state.unit_blocks[other] == state.unit_blocks[unit]:
             cost = merge_cost(state, votes, unit, other)
             if cost < least:
                 best, least = other, cost
-    state.partners[unit], state.costs[unit] = best, least
+    state.partners[unit], state.costs[unit] = best + 1, least
 
 
 @kernel
 def merge_cheapest(state: Any, votes: IntArray, gives: BoolArray) -> tuple[int, int]:
     """Merge the cheapest pair within the blocks that give; the last unit moves into the gap. Return (gone, moved)."""
-    a, least = UNKNOWN, np.inf
+    a, least = -1, np.inf
     for unit in range(state.counters[UNITS]):
         if gives[state.unit_blocks[unit]]:
-            if state.partners[unit] == UNKNOWN:
+            if state.partners[unit] == TO_FIND:
                 find_partner(state, votes, unit)
             if state.costs[unit] < least:
                 a, least = unit, state.costs[unit]
-    b = state.partners[a]
+    b = state.partners[a] - 1
     combine(state, votes, a, b)
     last = state.counters[UNITS] - 1
     note(state.counters, state.journal, MERGE, b, a, state.wins[a])
@@ -112,19 +114,18 @@ def replace(state: Any, votes: IntArray, gap: int, last: int) -> None:
 @kernel
 def mend_partners(state: Any, votes: IntArray, merged: int, gap: int, last: int) -> None:
     """Bring remembered partners up to date after a merge: forget what changed, offer the changed units to the rest."""
-    state.partners[merged] = UNKNOWN
+    state.partners[merged] = TO_FIND
     for unit in range(state.counters[UNITS]):
-        partner = state.partners[unit]
+        partner = state.partners[unit] - 1
         if partner == merged or partner == gap or partner == last:
-            state.partners[unit] = UNKNOWN
-        elif partner != UNKNOWN and unit != merged and state.unit_blocks[unit] == state.unit_blocks[merged]:
+            state.partners[unit] = TO_FIND
+        elif state.partners[unit] != TO_FIND and state.unit_blocks[unit] == state.unit_blocks[merged]:
             cost = merge_cost(state, votes, unit, merged)
             if cost < state.costs[unit] or (cost == state.costs[unit] and merged < partner):
-                state.partners[unit], state.costs[unit] = merged, cost
-    # a unit that moved to a lower index wins ties it used to lose
-    if gap != last:
-        for unit in range(state.counters[UNITS]):
-            partner = state.partners[unit]
-            if partner != UNKNOWN and unit != gap and state.unit_blocks[unit] == state.unit_blocks[gap]:
-                if gap < partner and merge_cost(state, votes, unit, gap) == state.costs[unit]:
-                    state.partners[unit] = gap
+                state.partners[unit], state.costs[unit] = merged + 1, cost
+    if gap == last:
+        return
+    for unit in range(state.counters[UNITS]):  # what has moved to a lower index wins ties that it used to lose
+        known = state.partners[unit] > gap + 1 and state.unit_blocks[unit] == state.unit_blocks[gap]
+        if known and unit != gap and merge_cost(state, votes, unit, gap) == state.costs[unit]:
+            state.partners[unit] = gap + 1

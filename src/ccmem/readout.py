@@ -13,6 +13,8 @@ which has no scale. Shares and not counts, so that a unit is not heard more for 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -197,24 +199,43 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _teach(self, X: Any, y: Any, classes: Any) -> Lesson:
         """Learn a chunk; nothing changes unless all of it can be learned."""
+        first = not hasattr(self, "memory_")
+        memory = self._memory_to_teach()
+        rows = memory._check_chunk(X)
+        labels, missing = check_labels(y, len(rows), self.unlabeled)
+        old = np.empty(0, labels.dtype) if first else self.classes_
+        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
+        codes = encode_labels(labels, missing, new_classes)
+        return self._learn_coded(memory, rows, codes, new_classes)
+
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> Lesson:
+        """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
+        memory = self._memory_to_teach()
+        rows = memory._check_chunk(X)
+        used = np.unique(codes[codes != UNLABELED])
+        new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
+        places[used] = np.searchsorted(new_classes, values[used])
+        return self._learn_coded(memory, rows, places[codes], new_classes)
+
+    def _memory_to_teach(self) -> CompetitiveMemory:
         if not isinstance(self.memory, CompetitiveMemory):
             raise TypeError(
                 f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
                 "such as CCM()"
             )
         check_parameters("ModalClassifier", _RULES, vars(self))
-        if self.label_use != "readout" and not self.memory._takes_labels:
+        memory = self.memory_ if hasattr(self, "memory_") else clone(self.memory)
+        if self.label_use != "readout" and not memory._takes_labels:
             raise ValueError(
                 f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "
                 "CCM(novelty='signature')"
             )
+        return memory
+
+    def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
         first = not hasattr(self, "memory_")
-        memory = clone(self.memory) if first else self.memory_
-        rows = memory._check_chunk(X)
-        labels, missing = check_labels(y, len(rows), self.unlabeled)
-        old = np.empty(0, labels.dtype) if first else self.classes_
-        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
-        codes = encode_labels(labels, missing, new_classes)
+        old = new_classes[:0] if first else self.classes_
         if first:
             self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
         elif len(new_classes) > len(old):
@@ -225,12 +246,18 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         return self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> Lesson:
-        """Learn checked rows and count their votes."""
+        """Learn checked rows, count their votes, tell whoever listens."""
         if self.label_use == "readout":
             lesson = self.memory_._learn(rows)
             self._make_room()
             count_votes(self._votes, lesson.winners, codes, lesson.changes)
-            return lesson
+        else:
+            lesson = self.memory_._learn(rows, self._labelled_kernel(codes))
+        self.memory_._tell()
+        return lesson
+
+    def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
+        """A kernel that looks at the labels of a chunk, and counts the votes itself."""
         from ccmem.models.adaptive import learn_labelled
 
         refusing = self.label_use == "guide"
@@ -239,7 +266,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             self._make_room()
             return learn_labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
 
-        return self.memory_._learn(rows, learn)
+        return learn
 
     def _make_room(self) -> None:
         room = len(self.memory_._state.prototypes)
@@ -272,14 +299,38 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         votes = self._votes[units].astype(np.float64)
         shares = votes / np.maximum(self._votes.sum(axis=0), 1) if self.balanced else votes
         shares /= shares.sum(axis=1, keepdims=True)
-        prototypes = self.memory_._state.prototypes[units]
+        prototypes = self.memory_._state.prototypes[: self.memory_.n_units_]
         weighed = np.empty((len(rows), shares.shape[1]))
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
-            scores = np.empty((len(part), len(units)), rows.dtype)
+            scores = np.empty((len(part), len(prototypes)), rows.dtype)
             self.memory_._score(part, prototypes, scores)
-            weigh_votes(scores, self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
+            weigh_votes(np.ascontiguousarray(scores[:, units]), self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
         return weighed
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
+        from ccmem.persistence import save
+
+        save(self, path)
+
+    def _export(self) -> dict[str, Any]:
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": self._votes}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
+        memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
+        if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
+            raise ValueError("ModalClassifier: its memory is not a memory that has learned")
+        check_vector("classes_", classes)
+        shape = (len(memory._state.prototypes), len(classes))
+        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape == shape):
+            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {shape}")
+        if votes.size and votes.min() < 0:
+            raise ValueError("ModalClassifier: votes are negative")
+        self.memory_, self.classes_, self._votes = memory, classes, votes
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")

@@ -196,9 +196,9 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
         winners[-1] = i
         if max_units is not None and len(units) > max_units:
             merge(units, share)
-    return {
+    known = {
         "winners": winners, "prototypes_": np.array([unit.M for unit in units]), "events_": events, "alarm_": alarm,
         "learning_rates_": [unit.v for unit in units], "win_counts_": [unit.C for unit in units],
         "unit_blocks_": [unit.block for unit in units], "n_blocks_": len(signatures), "task_pointer_": t,
-        "votes": np.array([unit.votes for unit in units], np.int64).reshape(len(units), n_labels),
     }  # fmt: skip
+    return known if labels is None else {**known, "votes_": [unit.votes for unit in units]}

@@ -57,6 +57,10 @@ class DistanceMemory(CompetitiveMemory):
             state.counters[UNITS] = self.n_units
         return state
 
+    def _check_state(self, state: UnitState) -> None:
+        if len(state.prototypes) != self.n_units:
+            raise ValueError(f"there is room for {len(state.prototypes)} units, not for n_units={self.n_units}")
+
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         distances(X, prototypes, float(self.p), out)
 

@@ -50,13 +50,14 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
 from ccmem.competition import dot, squared_distance
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note
-from ccmem.merging import UNKNOWN, majority, merge_cheapest
+from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT, absorb, deviate, excess, shift
 from ccmem.update import copy_scaled, renormalising_move
 
 BLOCKS, POINTER, ALARM, SIZE, BATCHES, LAST = range(OWN, OWN + 6)
 """Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
 suspicion, and which deviation is that of the sample learned last (0: none, else its row + 1)."""
+OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "last")
 RECENT, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3
 """Rows of ``vectors``; deviations take turns in two rows."""
 RECENT_WEIGHT, SHARED_WEIGHT, CANDIDATE_VARIANCE = 0, 1, 2
@@ -142,17 +143,46 @@ def new_settings(
     )  # fmt: skip
 
 
+def layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Shape and type of what the state has beyond that of every model; None stands for the room for blocks."""
+    per_unit = dict.fromkeys(("unit_blocks", "partners", "members"), ((capacity,), np.int64))
+    return {
+        **per_unit, "errors": ((capacity,), np.float64), "costs": ((capacity,), np.float64),
+        "means": ((None, n_features), dtype), "statistics": ((None, N_STATISTICS), np.float64),
+        "vectors": ((DEVIATION + 2, n_features), dtype), "scalars": ((3,), np.float64),
+    }  # fmt: skip
+
+
 def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dtype[Any], learning_rate: float
               ) -> SignatureState:  # fmt: skip
     """The state before the first sample. One unit too many is there for a moment before two are merged."""
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
-    units = new_units(capacity, n_features, dtype, learning_rate, n_own=6)
+    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
     units.counters[BLOCKS] = 1
-    return SignatureState(
-        *units, np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity),
-        np.zeros(capacity, np.int64), np.zeros((blocks, n_features), dtype), np.zeros((blocks, N_STATISTICS)),
-        np.zeros((DEVIATION + 2, n_features), dtype), np.zeros(3),
-    )  # fmt: skip
+    more = {name: np.zeros([blocks if n is None else n for n in shape], kind)
+            for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
+    return SignatureState(*units, **more)
+
+
+def check_state(state: SignatureState, max_units: int | None, tuning: Tuning) -> None:
+    """Raise ValueError unless this is a state that learning could have led to."""
+    counters = state.counters
+    units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
+    in_use = np.flatnonzero(state.unit_blocks[:units] == counters[POINTER])
+    if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
+        raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with room for {rows}")
+    if max_units is not None and (units > max_units or len(state.prototypes) != max_units + 1):
+        raise ValueError(f"{units} units and room for {len(state.prototypes)} do not fit max_units={max_units}")
+    if units and state.unit_blocks[:units].max() >= blocks:
+        raise ValueError("some units belong to a block that does not exist")
+    if counters[SIZE] != len(in_use) or (state.members[: len(in_use)] != in_use).any():
+        raise ValueError("the units listed for the block in use are not those that belong to it")
+    if state.partners[:units].max(initial=0) > units or counters[LAST] > 2:
+        raise ValueError("its counters are damaged")
+    if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
+        raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
+    if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
+        raise ValueError("statistics of some block are negative")
 
 
 def with_room(state: SignatureState) -> SignatureState:
@@ -184,7 +214,7 @@ def calm(state: SignatureState, block: int, vector: int, weight: float, shared: 
     counters = state.counters
     if block != counters[POINTER]:
         for k in range(counters[SIZE]):  # the block left has changed while it was in use
-            state.partners[state.members[k]] = UNKNOWN
+            state.partners[state.members[k]] = TO_FIND
         counters[POINTER] = block
         list_members(state)
     counters[ALARM] = 0
@@ -358,7 +388,7 @@ def open_slot(state: SignatureState, settings: SignatureSettings, best: int, x: 
     state.wins[unit] = 0
     state.errors[unit] = 0.0
     state.unit_blocks[unit] = counters[POINTER]
-    state.partners[unit] = UNKNOWN
+    state.partners[unit] = TO_FIND
     state.members[counters[SIZE]] = unit
     counters[UNITS] += 1
     counters[SIZE] += 1

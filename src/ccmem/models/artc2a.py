@@ -209,6 +209,7 @@ class ARTC2A(CompetitiveMemory):
         "vigilance_reset": choice("input", "pair"),
     }
     _shape_parameters = ("max_units",)
+    _state_type = ARTState
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, max_units: int | None = 125, *, vigilance: float = 0.9, learning_rate: float = 0.02,
@@ -236,6 +237,19 @@ class ARTC2A(CompetitiveMemory):
             pair_similarity=np.zeros((pairs, pairs)),
             moved=np.zeros(pairs, np.bool_),
         )
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        pairs = 0 if self.max_units is None else capacity
+        return {
+            **super()._layout(capacity, n_features, dtype),
+            "vigilance": ((1,), np.float64),
+            "pair_similarity": ((pairs, pairs), np.float64),
+            "moved": ((pairs,), np.bool_),
+        }
+
+    def _check_state(self, state: ARTState) -> None:
+        if self.max_units is not None and not state.counters[UNITS] <= self.max_units == len(state.prototypes) - 1:
+            raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
 
     def _make_room(self) -> None:
         state = self._state

@@ -321,15 +321,14 @@ class CCM(CompetitiveMemory):
     @property
     def recall_counts_(self) -> IntArray:
         """Hits of every block counted towards a recall, a copy."""
-        self._started()
-        if self._signed:
+        if isinstance(self._started(), adaptive.SignatureState):
             return np.zeros(self.n_blocks_, np.int64)
         return self._state.recalls[: self.n_blocks_].copy()
 
     @property
     def unit_blocks_(self) -> IntArray:
         """The block of every slot."""
-        if self.n_units_ and self._signed:
+        if isinstance(self._started(), adaptive.SignatureState):
             return self._state.unit_blocks[: self.n_units_].copy()
         return np.arange(self.n_units_) // self.n_slots
 
@@ -343,13 +342,21 @@ class CCM(CompetitiveMemory):
         super()._score(X, prototypes, out)
         out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
 
-    @property
-    def _signed(self) -> bool:
-        return isinstance(self._state, adaptive.SignatureState)
+    # The two forms differ in their state, and so in all that follows ------------------------------------------------
 
     @property
-    def _takes_labels(self) -> bool:  # type: ignore[override]
+    def _signed(self) -> bool:
         return self.novelty == "signature"
+
+    _takes_labels = _signed  # type: ignore[assignment]
+
+    @property
+    def _state_type(self) -> type:  # type: ignore[override]
+        return adaptive.SignatureState if self._signed else CCMState
+
+    @property
+    def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
+        return adaptive.OWN_COUNTERS if self._signed else ("blocks", "pointer", "alarm")
 
     @property
     def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -384,9 +391,25 @@ class CCM(CompetitiveMemory):
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
         return CCMState(*units, recalls=np.zeros(blocks, np.int64))
 
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        layout = super()._layout(capacity, n_features, dtype)
+        if self._signed:
+            return {**layout, **adaptive.layout(capacity, n_features, dtype)}
+        return {**layout, "recalls": ((capacity // self.n_slots,), np.int64)}
+
+    def _check_state(self, state: Any) -> None:
+        if self._signed:
+            adaptive.check_state(state, self.max_units, self._tuning)
+            return
+        blocks, pointer = state.counters[BLOCKS], state.counters[POINTER]
+        if len(state.prototypes) != len(state.recalls) * self.n_slots or not 1 <= blocks <= len(state.recalls):
+            raise ValueError(f"{blocks} blocks of {self.n_slots} slots do not fit {len(state.prototypes)} units")
+        if state.counters[UNITS] != blocks * self.n_slots or not 0 <= pointer < blocks:
+            raise ValueError(f"block {pointer} of {blocks} is in use, with {state.counters[UNITS]} units in all")
+
     def _make_room(self) -> None:
         state = self._state
-        if self._signed:
+        if isinstance(state, adaptive.SignatureState):
             self._state = adaptive.with_room(state)
             return
         blocks = len(state.recalls)

@@ -1,0 +1,106 @@
+"""What the commands that read files have in common."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ccmem.learner import Learner
+
+MODELS = {
+    "ccm": "CCM", "wta": "IncrementalWTA", "gmm": "IncrementalGMM", "artc2a": "ARTC2A", "mlp": "OnlineMLP",
+    "gated-mlp": "GatedMLP",
+}  # fmt: skip
+"""Name on the command line -> class."""
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say what to read and how."""
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, pattern, or - for standard input; "
+                        "the files of a folder or pattern are taken in natural order")  # fmt: skip
+    parser.add_argument("--format", choices=("csv", "ndjson", "parquet", "arrow", "npy", "npz"),
+                        help="if the name does not tell")  # fmt: skip
+    parser.add_argument("--features", metavar="A,B,...", type=lambda text: text.split(","),
+                        help="numeric columns to use (default: all but the label)")  # fmt: skip
+    parser.add_argument(
+        "--on-bad-row",
+        choices=("stop", "skip"),
+        default="stop",
+        help="stop (default) at the first row with a missing or non-numeric value, or skip and count",
+    )
+
+
+def build_model(name: str, settings: list[str], labelled: bool) -> Any:
+    """A fresh model with the parameters given as NAME=VALUE; on a memory, labels are read out by its units."""
+    import ccmem
+
+    kind = MODELS.get(name.lower(), name)
+    if kind not in MODELS.values():
+        raise ValueError(f"--model {name} is unknown; known are {', '.join(MODELS)}")
+    estimator = getattr(ccmem, kind)
+    needs_labels = kind in ("OnlineMLP", "GatedMLP")
+    if needs_labels and not labelled:
+        raise ValueError(f"--model {name} learns from labels; name their column with --label")
+    names = estimator._get_param_names()
+    values: dict[str, Any] = {"random_state": 0} if "random_state" in names else {}
+    if kind == "GatedMLP":
+        values["memory"] = ccmem.CCM(random_state=0)
+    model = estimator(**values)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or key not in model.get_params(deep=True):
+            raise ValueError(f"--param {setting}: {kind} has the parameters {', '.join(names)}; say --param NAME=VALUE")
+        model.set_params(**{key: _value(text)})
+    if hasattr(estimator, "_rules"):
+        from ccmem._validation import check_parameters
+
+        check_parameters(kind, estimator._rules, vars(model))
+    return ccmem.ModalClassifier(model) if labelled and not needs_labels else model
+
+
+def check_against(learner: Learner, args: argparse.Namespace) -> None:
+    """Raise if the command line asks for another model, columns or scaling than the checkpoint has."""
+    from ccmem.base import CompetitiveMemory
+    from ccmem.persistence import CheckpointError
+
+    model = learner.model
+    wrong = []
+    if args.model is not None and MODELS.get(args.model.lower(), args.model) != type(_inner(model)).__name__:
+        wrong.append(f"--model {args.model} (it holds {model_name(model)})")
+    for setting in args.param:
+        key, _, text = setting.partition("=")
+        known = _inner(model).get_params(deep=True)
+        if key not in known or repr(known[key]) != repr(_value(text)):
+            wrong.append(f"--param {setting} (it has {known.get(key)!r})")
+    label = learner.columns.label if learner.columns is not None else None
+    if args.label is not None and isinstance(model, CompetitiveMemory):
+        wrong.append(f"--label {args.label} (it was begun without labels)")
+    elif args.label is not None and learner.columns is not None and args.label != label:
+        wrong.append(f"--label {args.label} (its label column is {label!r})")
+    if args.scale is not None and args.scale != learner.scale_kind:
+        wrong.append(f"--scale {args.scale} (it has {learner.scale_kind})")
+    if args.features and learner.columns is not None and tuple(args.features) != learner.columns.features:
+        wrong.append(f"--features {','.join(args.features)} (it has {','.join(learner.columns.features)})")
+    if wrong:
+        raise CheckpointError(
+            f"{args.checkpoint} was begun otherwise: {'; '.join(wrong)}; leave that out to go on, or name a new "
+            "checkpoint"
+        )
+
+
+def model_name(model: Any) -> str:
+    """What holds the knowledge, by name: the memory under a readout, or the model itself."""
+    return type(_inner(model)).__name__
+
+
+def _inner(model: Any) -> Any:
+    return model.memory if type(model).__name__ == "ModalClassifier" else model
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return {"inf": float("inf"), "true": True, "false": False, "none": None}.get(text.lower(), text)

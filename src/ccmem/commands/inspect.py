@@ -1,0 +1,151 @@
+"""``ccmem inspect``: what a checkpoint holds, without loading any model code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+EXAMPLE = """\
+examples:
+  ccmem inspect memory.safetensors
+  ccmem inspect memory.safetensors --plot memory.png
+  ccmem inspect memory.safetensors --json | jq .blocks
+"""
+_KINDS = ("new_block", "recall")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("checkpoint", metavar="FILE", help="what ccmem learn or memory.save wrote")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--events", metavar="N", type=int, default=10, help="how many events to show (default 10)")
+    parser.add_argument("--plot", metavar="FILE", help="draw blocks, units and events to a .png, .svg or .pdf")
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print (and draw) the content of a checkpoint."""
+    from ccmem.persistence.checkpoint import CheckpointError, read_checkpoint
+
+    checkpoint = read_checkpoint(args.checkpoint, build=False)
+    try:
+        facts = describe(checkpoint.content)
+    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        raise CheckpointError(f"{args.checkpoint} does not hold what a model should ({problem!r})") from problem
+    facts = {"file": args.checkpoint, "library_version": checkpoint.library_version, "schema": checkpoint.schema,
+             "digest": checkpoint.digest, **facts}  # fmt: skip
+    if args.json:
+        print(json.dumps({k: v for k, v in facts.items() if k != "arrays"}))
+    else:
+        print(_text(facts, max(args.events, 0)))
+    if args.plot:
+        from ccmem.commands._picture import draw
+
+        draw(facts, args.plot)
+        if not args.json:
+            print(f"\ndrawn to {args.plot}")
+    return 0
+
+
+def describe(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a checkpoint as plain facts; ``arrays`` holds what a picture needs."""
+    outer = model = content["model"]
+    votes = classes = None
+    if "memory_" in (model["fitted"] or {}):
+        fitted = model["fitted"]
+        votes, classes = fitted.get("votes"), fitted.get("classes_")
+        model = fitted["memory_"]
+    elif "memory" in model["parameters"] and isinstance(model["parameters"]["memory"], dict):
+        model = model["parameters"]["memory"]
+    facts: dict[str, Any] = {
+        "model": outer["class"] if outer is model else f"{outer['class']} on {model['class']}",
+        "parameters": {k: v for k, v in model["parameters"].items() if isinstance(v, (str, int, float, type(None)))},
+        "learner": _stream(content.get("learner")),
+    }
+    fitted = model["fitted"]
+    if fitted is None or "state" not in fitted:
+        return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
+    counters, state = fitted["counters"], fitted["state"]
+    n_units, wins = counters["units"], state["wins"][: counters["units"]]
+    n_blocks = counters.get("blocks", 1)
+    members = fitted["state"].get("unit_blocks")
+    blocks = []
+    for block in range(n_blocks):
+        if members is not None:
+            inside = members[:n_units] == block
+        else:
+            size = n_units // n_blocks
+            inside = slice(block * size, (block + 1) * size)
+        won = wins[inside]
+        entry: dict[str, Any] = {
+            "block": block,
+            "units": len(won),
+            "used": int((won > 0).sum()),
+            "wins": int(won.sum()),
+        }
+        if votes is not None and classes is not None and len(classes):
+            counts = votes[:n_units][inside].sum(axis=0)
+            order = (i for i in counts.argsort(kind="stable")[::-1] if counts[i])
+            entry["labels"] = {str(classes[i]): int(counts[i]) for i in order}
+        blocks.append(entry)
+    events = [{"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
+              for kind, step, origin, target, count in fitted["events"].tolist()]  # fmt: skip
+    names = fitted.get("feature_names_in_")
+    return {
+        **facts, "rows_seen": counters["seen"], "units": n_units, "features": fitted["n_features_in_"],
+        "dtype": str(state["prototypes"].dtype), "block_in_use": counters.get("pointer"),
+        "alarm": counters.get("alarm"),
+        "labels": None if classes is None else [str(c) for c in classes], "blocks": blocks, "events": events,
+        "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "names": names},
+    }  # fmt: skip
+
+
+def _stream(learner: Any) -> dict[str, Any] | None:
+    if learner is None:
+        return None
+    columns = learner["columns"] or {"features": [], "label": None}
+    return {
+        "rows_learned": learner["rows"], "bad_rows": learner["bad_rows"], "scale": learner["scale_kind"],
+        "features": columns["features"], "label": columns["label"],
+        "files": [{"file": entry[0], "rows": entry[1], "complete": entry[2]} for entry in learner["progress"]],
+    }  # fmt: skip
+
+
+def _text(facts: dict[str, Any], n_events: int) -> str:
+    saved = f"saved by ccmem {facts['library_version']}, digest {facts['digest'][:12]}"
+    lines = [f"{facts['file']}: {facts['model']}, {saved}"]
+    lines.append("parameters  " + ", ".join(f"{k}={v}" for k, v in facts["parameters"].items()))
+    learner = facts["learner"]
+    if learner is not None:
+        names = learner["features"]
+        shown = ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+        label = learner["label"] or "none"
+        lines.append(f"columns     {shown or 'not yet known'}; label {label}; scale {learner['scale']}")
+        bad = f", {learner['bad_rows']:,} bad rows skipped" if learner["bad_rows"] else ""
+        lines.append(f"learned     {learner['rows_learned']:,} rows{bad}")
+        for entry in learner["files"][-5:]:
+            lines.append(f"  {entry['rows']:>11,} of {entry['file']}{'' if entry['complete'] else ' (goes on)'}")
+    if not facts["rows_seen"]:
+        return "\n".join([*lines, "nothing learned yet"])
+    shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
+    lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
+    if facts["block_in_use"] is not None:
+        lines.append(f"            block {facts['block_in_use']} in use, alarm at {facts['alarm']}")
+    lines += ["", f"{'block':>5} {'units':>6} {'used':>6} {'wins':>12}  labels"]
+    for block in facts["blocks"][:50]:
+        votes = block.get("labels", {})
+        total = sum(votes.values())
+        told = ", ".join(f"{label} {count / total:.1%}" for label, count in list(votes.items())[:3]) if total else "-"
+        mark = "*" if block["block"] == facts["block_in_use"] else " "
+        lines.append(f"{block['block']:>4}{mark} {block['units']:>6} {block['used']:>6} {block['wins']:>12,}  {told}")
+    if len(facts["blocks"]) > 50:
+        lines.append(f"  ... and {len(facts['blocks']) - 50} more blocks (--json shows all)")
+    if facts["events"]:
+        new = sum(event["kind"] == "new_block" for event in facts["events"])
+        lines += ["", f"events      {new} new blocks, {len(facts['events']) - new} recalls; the latest:"]
+        for event in facts["events"][len(facts["events"]) - n_events :] if n_events else []:
+            what = "new block" if event["kind"] == "new_block" else "recall"
+            blocks = f"{event['from_block']} -> {event['to_block']}"
+            lines.append(f"{event['step']:>13,}  {what:<10} {blocks}  after {event['count']} samples")
+    return "\n".join(lines)

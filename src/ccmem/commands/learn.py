@@ -1,0 +1,288 @@
+"""``ccmem learn``: learn from files or a pipe, keep a checkpoint, go on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ccmem.learner import EventsFile, Learner
+    from ccmem.memory import Event
+    from ccmem.streams.files import FileStream
+
+EXAMPLE = """\
+examples:
+  ccmem generate drift sensors.parquet
+  ccmem learn sensors.parquet --label state --checkpoint memory.safetensors --events events.jsonl
+  tail -f log.ndjson | ccmem learn - --format ndjson --features a,b,c --checkpoint memory.safetensors
+  ccmem learn more/*.csv --checkpoint memory.safetensors
+
+A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
+it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
+once, however often the command is stopped, killed or repeated. --again forgets that for the files named.
+Standard input cannot be gone back to; a pipe that begins anew from its first row needs --skip-seen.
+Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM; a checkpoint is saved in all
+cases but 2.
+"""
+_IDLE_SECONDS = 0.2
+_STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    from ccmem.commands._shared import add_source_options
+
+    add_source_options(parser)
+    parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (a safetensors file)")
+    parser.add_argument("--model", help="ccm (default), wta, gmm, artc2a, mlp or gated-mlp; fixed by the first run")
+    parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
+    parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
+    parser.add_argument("--scale", choices=("none", "unit", "standard"),
+                        help="none (default); unit: every row to length 1; standard: every column by its mean and "
+                             "deviation so far. Kept in the checkpoint and applied at prediction")  # fmt: skip
+    parser.add_argument("--every", metavar="ROWS", type=_positive, default=1_000_000,
+                        help="rows between checkpoints (default 1000000)")  # fmt: skip
+    parser.add_argument("--every-seconds", metavar="S", type=float, default=60.0,
+                        help="longest time between checkpoints (default 60)")  # fmt: skip
+    parser.add_argument("--events", metavar="FILE", help="append new blocks and recalls to FILE as lines of JSON")
+    parser.add_argument("--max-rows", metavar="N", type=_positive, help="stop after N rows")
+    parser.add_argument("--max-seconds", metavar="S", type=float, help="stop after S seconds")
+    parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
+    parser.add_argument("--skip-seen", action="store_true",
+                        help="pass over as many rows of standard input as were read from it before")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn until the source ends, a limit is reached, or a signal comes."""
+    if args.checkpoint is None:
+        return _Run(args).go()
+    from ccmem.persistence.atomic import locked, remove_leftovers
+
+    with locked(args.checkpoint) as stale:
+        if stale:
+            print(f"ccmem learn: taking over the lock that {stale} left behind", file=sys.stderr)
+        remove_leftovers(args.checkpoint)
+        return _Run(args).go()
+
+
+class _Run:
+    """One call of the command."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.signal: int | None = None
+        self.why: str | None = None
+        self.n_events = 0
+        self.last_event: Event | None = None
+        self.unsaved_rows = 0
+        self.saved_at = self.began_at = time.monotonic()
+
+    def go(self) -> int:
+        from ccmem.learner import EventsFile
+        from ccmem.streams.files import FileStream
+
+        args = self.args
+        learner, new = self._learner()
+        columns = learner.columns
+        stream = FileStream(
+            args.sources, features=args.features or _feature_names(learner), label=args.label, format=args.format,
+            on_bad_row=args.on_bad_row, resume=learner.progress, columns=columns, skip_seen=args.skip_seen,
+        )  # fmt: skip
+        if args.again:
+            from ccmem.streams.files import file_key
+
+            for file in stream.files:
+                stream.progress.pop(file_key(file), None)
+        learner.progress = stream.progress
+        events = EventsFile(args.events, learner.events) if args.events else None
+        try:
+            if new or (events is not None and events.mark() != learner.events):
+                self._save(learner, events)  # from here on a crash leads back to this very state
+            before = learner.rows
+            problem: BaseException | None = None
+            try:
+                with self._signals():
+                    self._learn(learner, stream, events)
+            except (ValueError, OSError) as raised:
+                problem = raised
+            self._save(learner, events)
+        finally:
+            if events is not None:
+                events.close()
+        if problem is not None:
+            if learner.rows > before and not isinstance(problem, OSError):
+                saved = " and saved" if args.checkpoint else ""
+                problem.args = (f"{problem} ({learner.rows - before:,} rows before that were learned{saved})",)
+            raise problem
+        self._report(learner, stream, learner.rows - before)
+        return 0 if self.signal is None else _STOPPING[signal.Signals(self.signal)]
+
+    def _learner(self) -> tuple[Learner, bool]:
+        """The learner of the checkpoint if there is one (and it is what was asked for), else a new one."""
+        from ccmem.commands._shared import build_model, check_against
+        from ccmem.learner import Learner
+
+        args = self.args
+        if args.checkpoint is None or not Path(args.checkpoint).exists():
+            model = build_model(args.model or "ccm", args.param, args.label is not None)
+            return Learner(model, args.scale or "none"), True
+        learner = Learner.load(args.checkpoint)
+        if learner.rows == 0 and not learner.model.__sklearn_is_fitted__():  # a run that ended before its first row
+            fresh = Learner(build_model(args.model or "ccm", args.param, args.label is not None), args.scale or "none")
+            fresh.events = learner.events
+            return fresh, True
+        check_against(learner, args)
+        return learner, False
+
+    def _learn(self, learner: Learner, stream: FileStream, events: EventsFile | None) -> None:
+        args = self.args
+        chunk_rows: Any = None
+        first_step, bad_before = 0, learner.bad_rows
+
+        def on_event(event: Event) -> None:
+            self.n_events += 1
+            self.last_event = event
+            if events is not None:
+                place = event.step - first_step
+                events.write({**event._asdict(), "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
+
+        learner.on_event(on_event)
+        progress = _ProgressLine(sys.stderr.isatty() and not args.quiet)
+        try:
+            for chunk in stream.chunks_read_ahead(args.max_rows, _IDLE_SECONDS):
+                if chunk is not None:
+                    assert stream.columns is not None
+                    chunk_rows = chunk.file, chunk.rows
+                    first_step = learner.memory.n_samples_seen_ if learner.memory is not None else 0
+                    learner.learn(chunk, stream.columns)
+                    self.unsaved_rows += len(chunk.X)
+                now = time.monotonic()
+                due = self.unsaved_rows >= args.every or now - self.saved_at >= args.every_seconds
+                learner.bad_rows = bad_before + stream.bad_rows
+                if self.unsaved_rows and due:
+                    self._save(learner, events)
+                progress.show(learner, self.last_event, now)
+                if self.signal is not None:
+                    self.why = signal.Signals(self.signal).name
+                elif args.max_seconds is not None and now - self.began_at >= args.max_seconds:
+                    self.why = "max-seconds"
+                if self.why is not None:
+                    return
+        finally:
+            learner.bad_rows = bad_before + stream.bad_rows
+            progress.clear()
+
+    def _save(self, learner: Learner, events: EventsFile | None) -> None:
+        if self.args.checkpoint is not None:
+            if events is not None:
+                learner.events = events.mark()
+            learner.save(self.args.checkpoint)
+        self.unsaved_rows, self.saved_at = 0, time.monotonic()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the loop between two chunks; a second one ends the process as usual."""
+
+        def stop(number: int, frame: Any) -> None:
+            self.signal = number
+            signal.signal(number, signal.SIG_DFL)
+
+        previous = {number: signal.signal(number, stop) for number in _STOPPING}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _report(self, learner: Learner, stream: FileStream, rows: int) -> None:
+        from ccmem.commands._shared import model_name
+
+        args, memory = self.args, learner.memory
+        seconds = time.monotonic() - self.began_at
+        if self.why is None and args.max_rows is not None and rows >= args.max_rows:
+            self.why = "max-rows"
+        facts = {
+            "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,
+            "bad_rows": stream.bad_rows, "files": len(stream.files), "seconds": round(seconds, 3),
+            "rows_per_second": round(rows / max(seconds, 1e-9)),
+            "units": memory.n_units_ if memory is not None else None,
+            "blocks": getattr(memory, "n_blocks_", None), "events": self.n_events, "stopped_by": self.why,
+            "checkpoint": args.checkpoint,
+        }  # fmt: skip
+        if args.json:
+            print(json.dumps(facts))
+        elif not args.quiet:
+            print(_sentence(facts))
+
+
+def _sentence(facts: dict[str, Any]) -> str:
+    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}"
+    if not facts["rows"] and facts["stopped_by"] is None:
+        text = f"nothing new in {files} ({facts['total_rows']:,} rows learned before)"
+    else:
+        text = (f"learned {facts['rows']:,} rows from {files} in {facts['seconds']:.1f} s "
+                f"({facts['rows_per_second']:,} rows/s), {facts['total_rows']:,} in all")  # fmt: skip
+    if facts["bad_rows"]:
+        text += f"; {facts['bad_rows']:,} bad rows skipped"
+    if facts["blocks"] is not None:
+        blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
+        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
+    elif facts["units"] is not None:
+        text += f"\n{facts['model']}: {facts['units']} units"
+    if facts["stopped_by"]:
+        text += f"\nstopped by {facts['stopped_by']}"
+    return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")
+
+
+class _ProgressLine:
+    """Rows/s, blocks and the last event, on one line of a terminal."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+        self._at = time.monotonic()
+        self._rows: int | None = None
+        self._rate = 0.0
+
+    def show(self, learner: Learner, last: Event | None, now: float) -> None:
+        if self._rows is None:
+            self._rows = learner.rows
+        if not self._shown or now - self._at < 0.25:
+            return
+        self._rate = (learner.rows - self._rows) / (now - self._at)
+        self._at, self._rows = now, learner.rows
+        text = f"{learner.rows:,} rows  {self._rate:,.0f} rows/s"
+        if (memory := learner.memory) is not None:
+            text += f"  {memory.n_blocks_} blocks" if hasattr(memory, "n_blocks_") else f"  {memory.n_units_} units"
+        if last is not None:
+            what = "new block" if last.kind == "new_block" else "recall of block"
+            text += f"  last: {what} {last.to_block} at row {last.step:,}"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _feature_names(learner: Learner) -> list[str] | None:
+    """Column names that a model learned from Python was given, if it was."""
+    names = getattr(learner.model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _positive(text: str) -> int:
+    value = int(text.replace("_", ""))
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number >= 1")
+    return value

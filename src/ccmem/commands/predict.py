@@ -1,0 +1,169 @@
+"""``ccmem predict``: labels (or units and blocks) for new rows, from a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+EXAMPLE = """\
+examples:
+  ccmem predict new.parquet --checkpoint memory.safetensors --out labels.parquet
+  tail -f log.ndjson | ccmem predict - --format ndjson --checkpoint memory.safetensors --units
+
+Every input row gives one output row, in order; with --on-bad-row skip, bad rows have empty answers. Columns and scaling
+are those of the checkpoint. If the input has the label column too, the share of right answers is printed.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    from ccmem.commands._shared import add_source_options
+
+    add_source_options(parser)
+    parser.add_argument("--checkpoint", metavar="FILE", required=True, help="what ccmem learn saved")
+    parser.add_argument("--out", metavar="FILE", default="-",
+                        help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV")  # fmt: skip
+    parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
+    parser.add_argument("--json", action="store_true",
+                        help="print the summary as JSON (to standard error beside answers on standard output)")  # fmt: skip
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict every row of the source."""
+    from ccmem.learner import Learner
+    from ccmem.streams.files import FileStream
+
+    learner = Learner.load(args.checkpoint)
+    if not learner.model.__sklearn_is_fitted__():
+        raise ValueError(f"{args.checkpoint} has learned nothing yet; run ccmem learn first")
+    if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
+        raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
+    stream = FileStream(
+        args.sources, features=args.features, format=args.format, on_bad_row=args.on_bad_row, columns=learner.columns
+    )
+    rows = right = labelled = 0
+    with _open_output(args.out) as output:
+        for chunk in stream.chunks_read_ahead(None, 3600.0):
+            if chunk is None:
+                continue
+            answers = learner.predict(chunk.X)
+            if "label" in answers and not args.units:
+                answers = {"label": answers["label"]}
+            if chunk.labels is not None and "label" in answers:
+                known = chunk.labels.codes >= 0
+                labelled += int(known.sum())
+                truth = chunk.labels.array()
+                right += int((answers["label"][known] == truth[known]).sum())
+            places = chunk.rows - chunk.first - 1
+            output.write(
+                {name: _spread(values, places, chunk.n_rows) for name, values in answers.items()}, chunk.n_rows
+            )
+            rows += chunk.n_rows
+    facts: dict[str, Any] = {"rows": rows, "bad_rows": stream.bad_rows, "labelled": labelled}
+    if labelled:
+        facts["accuracy"] = round(right / labelled, 6)
+    facts["out"] = args.out
+    where = sys.stderr if args.out == "-" else sys.stdout
+    if args.json:
+        print(json.dumps(facts), file=where)
+    elif args.out != "-" or sys.stderr.isatty():
+        told = f"; {facts['accuracy']:.2%} of {labelled:,} labelled rows right" if labelled else ""
+        bad = f"; {stream.bad_rows:,} bad rows left empty" if stream.bad_rows else ""
+        print(f"predicted {rows:,} rows to {args.out}{bad}{told}", file=where)
+    return 0
+
+
+def _spread(values: Any, places: Any, count: int) -> list[Any]:
+    """Answers as a list of plain values, None for rows that had none."""
+    plain = values.tolist()
+    if len(plain) == count:
+        return list(plain)
+    spread: list[Any] = [None] * count
+    for place, value in zip(places.tolist(), plain, strict=True):
+        spread[place] = value
+    return spread
+
+
+class _Output(Protocol):
+    def write(self, columns: dict[str, list[Any]], count: int) -> None: ...
+
+
+@contextlib.contextmanager
+def _open_output(out: str) -> Iterator[_Output]:
+    """Where answers go. A file appears only when it is complete."""
+    if out == "-":
+        yield _CSV(sys.stdout)
+        return
+    from ccmem.persistence.atomic import atomic_file
+    from ccmem.streams.files import format_of
+
+    kind = format_of(out)
+    if kind not in ("csv", "ndjson", "parquet", "arrow") or out.endswith(".gz"):
+        raise ValueError(f"--out {out}: answers are written as .csv, .ndjson, .parquet or .arrow")
+    with atomic_file(out) as temporary:
+        if kind in ("parquet", "arrow"):
+            output = _Arrow(temporary, kind)
+            try:
+                yield output
+            finally:
+                output.close()
+        else:
+            with temporary.open("w", newline="", encoding="utf-8") as file:
+                yield _CSV(file) if kind == "csv" else _NDJSON(file)
+
+
+class _CSV:
+    def __init__(self, file: Any) -> None:
+        self._file, self._writer, self._begun = file, csv.writer(file, lineterminator="\n"), False
+
+    def write(self, columns: dict[str, list[Any]], count: int) -> None:
+        if not self._begun:
+            self._writer.writerow(columns)
+            self._begun = True
+        self._writer.writerows(zip(*columns.values(), strict=True))
+        self._file.flush()
+
+
+class _NDJSON:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, columns: dict[str, list[Any]], count: int) -> None:
+        names, rows = list(columns), zip(*columns.values(), strict=True)
+        self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+
+
+class _Arrow:
+    def __init__(self, path: Path, kind: str) -> None:
+        from ccmem.streams.arrow import pyarrow
+
+        self._pa, self._path, self._kind = pyarrow(), path, kind
+        self._writer: Any = None
+
+    def write(self, columns: dict[str, list[Any]], count: int) -> None:
+        pa: Any = self._pa
+        if self._writer is None:
+            found = {name: next((v for v in values if v is not None), 0) for name, values in columns.items()}
+            schema = pa.schema([(name, pa.string() if isinstance(v, str) else pa.int64() if isinstance(v, (int, bool))
+                                 else pa.float64()) for name, v in found.items()])  # fmt: skip
+            if self._kind == "parquet":
+                from pyarrow import parquet
+
+                self._writer = parquet.ParquetWriter(self._path, schema)
+            else:
+                self._writer = pa.ipc.new_file(str(self._path), schema)
+            self._schema = schema
+        self._writer.write_table(pa.table(columns, schema=self._schema))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        else:
+            self._path.touch()

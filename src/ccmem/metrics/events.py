@@ -1,0 +1,89 @@
+"""How well events tell what happened: detection delay, missed changes, false alarms, recalls of the right block.
+
+A change at step c is found by the first event at or after c, before the next change and within ``max_delay`` samples;
+every further event until the next change is a false alarm. Where the task that begins is known, each block stands for
+the task at whose beginning it was made (the first block: for the task that the stream began with); a return to a task
+that already has a block is right if the found event leads to a block that stands for it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ccmem.memory import Event
+
+
+class EventScore(NamedTuple):
+    """What :func:`score_events` found."""
+
+    changes: int
+    found: int
+    missed: int
+    false_alarms: int
+    delays: tuple[int, ...]
+    """Samples between each found change and its event."""
+    returns: int | None
+    """Changes back to a task that had been seen before (None if tasks are not known)."""
+    right_recalls: int | None
+    """Returns that led to a block of the right task."""
+
+    @property
+    def mean_delay(self) -> float | None:
+        """Mean of the delays, None without any."""
+        return statistics.fmean(self.delays) if self.delays else None
+
+    @property
+    def median_delay(self) -> float | None:
+        """Median of the delays, None without any."""
+        return statistics.median(self.delays) if self.delays else None
+
+
+def score_events(
+    events: Iterable[Event | dict[str, Any]], changes: Sequence[int], *, tasks: Sequence[Any] | None = None,
+    max_delay: int | None = None,
+) -> EventScore:  # fmt: skip
+    """Score ``events`` (records, or lines of an events file) against known change points.
+
+    ``tasks``, if given, names the task before the first change and after each: one more than ``changes``.
+
+    >>> events = [Event("new_block", 105, 0, 1, 6), Event("recall", 203, 1, 0, 4), Event("new_block", 250, 0, 2, 6)]
+    >>> score = score_events(events, changes=[100, 200, 300], tasks=["a", "b", "a", "b"])
+    >>> score.found, score.missed, score.false_alarms, score.delays, score.returns, score.right_recalls
+    (2, 1, 1, (5, 3), 2, 1)
+    """
+    records = [event if isinstance(event, Event) else Event(**{k: event[k] for k in Event._fields}) for event in events]
+    steps = [event.step for event in records]
+    if sorted(steps) != steps or sorted(set(changes)) != list(changes):
+        raise ValueError("events and changes must stand in the order of the stream, and no change twice")
+    if tasks is not None and len(tasks) != len(changes) + 1:
+        raise ValueError(f"{len(changes)} changes lie between {len(changes) + 1} tasks; tasks has {len(tasks)}")
+    ends = [*changes[1:], None]
+    block_task: dict[int, Any] = {0: tasks[0]} if tasks is not None else {}
+    seen = {tasks[0]} if tasks is not None else set()
+    delays: list[int] = []
+    false_alarms = sum(step < changes[0] for step in steps) if changes else len(steps)
+    returns = right = 0
+    for event in records:
+        if tasks is not None and event.kind == "new_block" and (not changes or event.step < changes[0]):
+            block_task[event.to_block] = tasks[0]
+    for i, (change, end) in enumerate(zip(changes, ends, strict=True)):
+        here = [event for event in records if event.step >= change and (end is None or event.step < end)]
+        hit = here[0] if here and (max_delay is None or here[0].step - change <= max_delay) else None
+        false_alarms += len(here) - (hit is not None)
+        if hit is not None:
+            delays.append(hit.step - change)
+        if tasks is not None:
+            task = tasks[i + 1]
+            if task in seen:
+                returns += 1
+                right += hit is not None and block_task.get(hit.to_block) == task
+            seen.add(task)
+            for event in here:
+                if event.kind == "new_block":
+                    block_task[event.to_block] = task
+    return EventScore(
+        len(changes), len(delays), len(changes) - len(delays), false_alarms, tuple(delays),
+        returns if tasks is not None else None, right if tasks is not None else None,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Files that are whole or absent, and a lock that dies with its process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+def atomic_write(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
+    """Write ``parts`` to ``path``: to a temporary file beside it, to the disk, and only then under its name."""
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The name of a temporary file that takes the place of ``path`` if the block ends without an error."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o777)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files that killed processes left beside ``path``; the caller holds its lock."""
+    target = Path(os.path.realpath(path))
+    for left in target.parent.glob(f".{target.name}.*.tmp"):
+        left.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename survive a power cut; where folders cannot be synced (Windows), the system must do."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class BusyError(OSError):
+    """Another process works on the same checkpoint."""
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[str | None]:
+    """Hold the lock of ``path``, or raise :class:`BusyError` naming who does.
+
+    The lock is the operating system's, on ``<path>.lock``: it ends with the process that holds it, however that ends.
+    A file that a killed process left behind is therefore known to be stale: its text is yielded, and it is taken over.
+    """
+    target = Path(os.path.realpath(path))
+    name = target.with_name(target.name + ".lock")
+    while True:
+        handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock(handle)
+        except OSError:
+            holder = _read_holder(handle)
+            os.close(handle)
+            raise BusyError(
+                f"{target} is in use by {holder or 'another process'}; wait for it to end, stop it, or name another "
+                "checkpoint"
+            ) from None
+        try:
+            current = name.stat()
+        except FileNotFoundError:
+            current = None
+        if current is not None and os.path.samestat(current, os.fstat(handle)):
+            break
+        os.close(handle)  # its holder removed the file between our opening and locking it
+    try:
+        stale = _read_holder(handle)
+        own = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+        os.ftruncate(handle, 0)
+        os.lseek(handle, 0, os.SEEK_SET)
+        os.write(handle, json.dumps(own).encode())
+        yield stale
+    finally:
+        with contextlib.suppress(OSError):
+            name.unlink()
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(handle, 1 << 30, os.SEEK_SET)  # far behind the text, which others must be able to read
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _read_holder(handle: int) -> str | None:
+    """Who wrote the lock file, in words."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    try:
+        holder = json.loads(os.read(handle, 1000))
+        return f"process {int(holder['pid'])} on {holder['host']} (since {holder['since']})"
+    except (ValueError, TypeError, KeyError, OSError):
+        return None

@@ -1,0 +1,97 @@
+"""Checkpoints: values on disk, written whole or not at all, and read with suspicion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ccmem import __version__
+from ccmem.persistence.atomic import atomic_write
+from ccmem.persistence.tensorfile import Array, FormatError, dump, parse_json, raw_bytes, read_arrays, read_header
+from ccmem.persistence.values import pack, unpack
+
+SCHEMA = 1
+"""Raised whenever an older library could no longer read what is written."""
+
+
+_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError)
+"""What code that trusts its input raises when it should not have."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be loaded, or does not fit what it is asked for."""
+
+
+class Checkpoint(NamedTuple):
+    """What :func:`read_checkpoint` found."""
+
+    content: dict[str, Any]
+    """``"model"``, and whatever else was written beside it."""
+    schema: int
+    library_version: str
+    digest: str
+
+
+def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write ``content`` (plain values, arrays, estimators) to ``path`` atomically."""
+    arrays: dict[str, Array] = {}
+    try:
+        document = json.dumps(pack(content, "", arrays), allow_nan=False, separators=(",", ":"))
+    except TypeError as problem:
+        raise TypeError(f"cannot save to {os.fspath(path)}: {problem}") from problem
+    metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__, "document": document}
+    metadata["digest"] = _digest(metadata, arrays)
+    head, ordered = dump(arrays, metadata)
+    atomic_write(path, [head, *map(raw_bytes, ordered)])
+
+
+def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpoint:
+    """Read and check a checkpoint; with ``build=False`` models stay dictionaries and no model code is imported."""
+    path = Path(path)
+    with path.open("rb") as file:
+        try:
+            return _read(file, os.fstat(file.fileno()).st_size, build)
+        except CheckpointError as problem:
+            raise CheckpointError(f"{path} cannot be loaded: {problem}") from problem.__cause__
+        except _FAULTS as problem:
+            what = str(problem) or type(problem).__name__
+            raise CheckpointError(f"{path} cannot be loaded: {what}") from problem
+
+
+def _read(file: Any, size: int, build: bool) -> Checkpoint:
+    header = read_header(file, size)
+    metadata = header.get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.get("format") != "ccmem":
+        raise CheckpointError("it is a safetensors file, but not one of ccmem's")
+    if not all(isinstance(item, str) for item in metadata.values()):
+        raise FormatError("its metadata are damaged")
+    schema = metadata.get("schema", "")
+    if not (schema.isascii() and schema.isdigit() and len(schema) < 10):
+        raise CheckpointError(f"its schema version {schema[:20]!r} is not a number")
+    if int(schema) > SCHEMA:
+        raise CheckpointError(
+            f"it has schema {schema}, written by ccmem {metadata.get('library_version', '?')[:40]}; this is ccmem "
+            f"{__version__}, which reads up to schema {SCHEMA}: upgrade ccmem to read it"
+        )
+    arrays = read_arrays(file, header, size - file.tell())
+    digest = metadata.pop("digest", None)
+    if set(metadata) != {"format", "schema", "library_version", "document"} or digest != _digest(metadata, arrays):
+        raise CheckpointError("its content does not match its digest: the file was altered or damaged")
+    content = unpack(parse_json(metadata["document"]), arrays, build)
+    if not isinstance(content, dict) or "model" not in content:
+        raise CheckpointError("it holds no model")
+    return Checkpoint(content, int(schema), metadata["library_version"], digest)
+
+
+def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
+    """SHA-256 over all metadata and all arrays with their names, types and shapes."""
+    digest = hashlib.sha256()
+    described = {name: [array.dtype.newbyteorder("<").str, list(array.shape)] for name, array in arrays.items()}
+    digest.update(json.dumps([metadata, described], sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name].astype(arrays[name].dtype.newbyteorder("<"), order="C", copy=False)
+        digest.update(raw_bytes(array))
+    return digest.hexdigest()

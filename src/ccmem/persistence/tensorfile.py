@@ -1,0 +1,131 @@
+"""The safetensors format: 8 bytes of header length, a JSON header, raw little-endian arrays without gaps.
+
+Written out here because it is this small, so that saving needs no further package; files of ours open with the
+safetensors library, and the reader below takes nothing on trust.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+"""Name in the file -> numpy's name."""
+_NAMES = {np.dtype(ours): theirs for theirs, ours in DTYPES.items()}
+_LONGEST_HEADER = 100_000_000
+"""The limit of the safetensors library."""
+
+
+class FormatError(ValueError):
+    """What a file holds is not what the format asks for."""
+
+
+def storable(array: Array) -> bool:
+    """Whether the format has a name for the type of ``array``."""
+    return array.dtype.newbyteorder("<") in _NAMES
+
+
+def raw_bytes(array: Array) -> memoryview:
+    """The memory of a contiguous array."""
+    return memoryview(array.reshape(-1).view(np.uint8)).cast("B") if array.size else memoryview(b"")  # type: ignore[arg-type]
+
+
+def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, list[Array]]:
+    """The head of the file (lengths and header), and the arrays to write after it, in order."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    ordered, offset = [], 0
+    for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):  # keeps every array aligned
+        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(arrays[name].shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+        ordered.append(array)
+    text = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, ordered
+
+
+def read_header(file: BinaryIO, size: int) -> dict[str, Any]:
+    """The header of a file of ``size`` bytes, as written; the file is left at the first array."""
+    start = file.read(8)
+    if len(start) < 8:
+        raise FormatError("it is too short to be a safetensors file")
+    length = int.from_bytes(start, "little")
+    if length > min(size - 8, _LONGEST_HEADER):
+        raise FormatError("it is not a safetensors file, or it is cut off inside its header")
+    text = file.read(length)
+    if len(text) < length:
+        raise FormatError("it is cut off inside its header")
+    header = parse_json(text)
+    if not isinstance(header, dict):
+        raise FormatError("its header is not a JSON object")
+    return header
+
+
+def read_arrays(file: BinaryIO, header: dict[str, Any], room: int) -> dict[str, Array]:
+    """The arrays that ``header`` describes, copied from the ``room`` bytes that follow it."""
+    described = ((name, entry) for name, entry in header.items() if name != "__metadata__")
+    entries = sorted((_entry(name, entry) for name, entry in described), key=lambda entry: entry[3:])
+    end = 0
+    for name, _, _, first, last in entries:
+        if first != end:
+            raise FormatError(f"array {name!r} does not begin where the one before it ends")
+        end = last
+    if end != room:
+        raise FormatError(f"it should hold {end} bytes of arrays and holds {room}: cut off or added to")
+    arrays = {}
+    for name, dtype, shape, first, last in entries:
+        array = np.empty(shape, dtype)
+        if file.readinto(raw_bytes(array)) != last - first:  # type: ignore[attr-defined]
+            raise FormatError(f"it is cut off inside array {name!r}")
+        if dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
+            raise FormatError(f"array {name!r} holds a truth value that is neither 0 nor 1")
+        arrays[name] = array
+    return arrays
+
+
+def _entry(name: str, entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise FormatError(f"array {name!r} is not described by dtype, shape and data_offsets")
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise FormatError(f"array {name!r} has the unknown type {kind!r}")
+    for numbers in (shape, offsets):
+        if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
+            raise FormatError(f"array {name!r} has impossible sizes")
+    dtype = np.dtype(DTYPES[kind])
+    if len(offsets) != 2 or len(shape) > 8 or offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
+        raise FormatError(f"array {name!r} has a shape that does not fit its length")
+    return name, dtype, tuple(shape), offsets[0], offsets[1]
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Strict JSON: no NaN, no infinity, no name twice."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(items)
+        if len(result) < len(items):
+            raise FormatError("a name stands twice in its JSON")
+        return result
+
+    def constant(name: str) -> Any:
+        raise FormatError(f"its JSON holds {name}")
+
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as problem:
+        raise FormatError(f"its JSON cannot be read ({problem})") from problem

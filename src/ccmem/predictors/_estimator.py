@@ -1,0 +1,253 @@
+"""What the predictors share as scikit-learn classifiers: parameters, labels, growing with classes, reading."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+
+from ccmem._labels import check_labels, encode_labels, sorted_union
+from ccmem._typing import FloatArray, IntArray
+from ccmem._validation import Rule, check_parameters, choice, integer, number
+from ccmem.memory import SEEN
+from ccmem.predictors.network import (
+    ACTIVATIONS,
+    CLASSES,
+    MOMENTUM,
+    OPTIMIZERS,
+    TAUGHT,
+    NetworkSettings,
+    NetworkState,
+    learn,
+    new_network,
+    new_seed,
+    predict_rows,
+    unpack,
+    with_classes,
+)
+
+
+def sizes_of_layers(least_layers: int) -> Rule:
+    """A sequence of whole numbers, one per hidden layer."""
+
+    whole, _ = integer(1)
+
+    def fits(v: Any) -> bool:
+        return isinstance(v, Sequence) and not isinstance(v, str) and len(v) >= least_layers and all(map(whole, v))
+
+    return fits, f"a sequence of at least {least_layers} whole numbers >= 1, such as (110, 104)"
+
+
+class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the predictors: a network that learns one sample at a time, a chunk per compiled call."""
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "hidden_sizes": sizes_of_layers(0),
+        "activation": choice(*ACTIVATIONS),
+        "optimizer": choice(*OPTIMIZERS),
+        "learning_rate": number(0.0, open_below=True, open_above=True),
+        "momentum": number(0.0, 1.0, open_above=True),
+    }
+    _shape_parameters: ClassVar[tuple[str, ...]] = ("hidden_sizes", "activation", "optimizer", "momentum")
+    _state: NetworkState
+    classes_: Any
+    hidden_sizes: Sequence[int]
+    activation: str
+    optimizer: str
+    learning_rate: float
+    momentum: float
+    unlabeled: Any
+    random_state: Any
+
+    # What a predictor provides -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
+        """Learn a chunk; nothing changes unless all of it can be learned. Return the block of every row."""
+
+    # Learning ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then learn the rows of ``X`` and their labels in order, once."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__}.fit requires y to be passed, but the target y is None; "
+                "use partial_fit for chunks without labels"
+            )
+        fresh = clone(self)
+        fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
+        self._adopt(fresh)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing.
+
+        A missing label (None, NaN, or the value of ``unlabeled``) teaches the network nothing. A new class takes part
+        from its first sample on; ``classes`` may announce some, which then take part from now on.
+        """
+        if self.__sklearn_is_fitted__():
+            self._teach(X, y, classes)
+        else:
+            self._begin_with(X, y, classes)
+        return self
+
+    def _begin_with(self, X: Any, y: Any, classes: Any) -> IntArray:
+        """Learn a first chunk in a copy, so that one that cannot be learned leaves no trace."""
+        fresh = clone(self)
+        blocks = fresh._teach(X, y, classes)
+        self._adopt(fresh)
+        return blocks
+
+    def _adopt(self, fresh: Self) -> None:
+        """Take over all that ``fresh`` has learned."""
+        self.__dict__.pop("feature_names_in_", None)
+        parameters = self.get_params(deep=False)
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
+
+    def _check_settings(self) -> None:
+        """Check the parameters, also against those that learning began with."""
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        if self.__sklearn_is_fitted__() and self._shape() != self._began_with:
+            pairs = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
+            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
+                "call fit to start anew"
+            )
+
+    def _shape(self) -> tuple[Any, ...]:
+        values = (getattr(self, name) for name in self._shape_parameters)
+        return tuple(tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for v in values)
+
+    def _new_network(self, n_features: int, dtype: Any) -> NetworkState:
+        sizes = np.array([n_features, *self.hidden_sizes], np.int64)
+        seed = new_seed(self.random_state)
+        return new_network(sizes, self._bounds(n_features), self._optimizer(), dtype, seed)
+
+    def _bounds(self, n_features: int) -> list[float]:
+        """How far from zero the first weights of each layer may be, the output layer last."""
+        gain = 6.0 if self.activation == "relu" else 3.0
+        return [math.sqrt(gain / inputs) for inputs in self._fan_ins(n_features)]
+
+    def _fan_ins(self, n_features: int) -> list[int]:
+        """How many inputs a unit of each layer listens to, the output layer last."""
+        return [n_features, *self.hidden_sizes]
+
+    def _optimizer(self) -> int:
+        if self.optimizer == "sgd" and self.momentum > 0:
+            return MOMENTUM
+        return OPTIMIZERS.index(self.optimizer)
+
+    def _settings(self) -> NetworkSettings:
+        return NetworkSettings(
+            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum)
+        )
+
+    def _encode(self, y: Any, n_rows: int, classes: Any) -> tuple[IntArray, Any, IntArray, int]:
+        """Output unit of every row's label, all classes sorted, their output units, how many of them take part now.
+
+        Units are numbered as the classes appear: first those known, then those announced, then by row.
+        """
+        labels, missing = check_labels(y, n_rows, self.unlabeled)
+        known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
+        announced = np.asarray([] if classes is None else classes)
+        now = sorted_union(known, announced)
+        all_classes = sorted_union(now, labels[~missing])
+        codes = encode_labels(labels, missing, all_classes)
+        rows = np.full(len(all_classes), -1, np.int64)
+        place = np.searchsorted(all_classes, known)
+        if len(known):
+            rows[place] = self._state.class_rows
+        if len(now):
+            for c in np.searchsorted(all_classes, now.astype(all_classes.dtype)):
+                if rows[c] < 0:
+                    rows[c] = rows.max() + 1
+        n_now = int(rows.max(initial=-1)) + 1
+        present, first = np.unique(codes[~missing], return_index=True)
+        for c in present[np.argsort(first)]:
+            if rows[c] < 0:
+                rows[c] = rows.max() + 1
+        codes[~missing] = rows[codes[~missing]]
+        return codes, all_classes, rows, n_now
+
+    def _grow(self, state: NetworkState, rows: IntArray, n_now: int) -> NetworkState:
+        if len(rows) > len(state.class_rows):
+            state = with_classes(state, rows, self._bounds(int(state.sizes[0]))[-1], self._optimizer())
+        state.counters[CLASSES] = max(state.counters[CLASSES], n_now)
+        return state
+
+    def _run(self, rows: FloatArray, codes: IntArray, blocks: IntArray, first_row: int = 0) -> None:
+        done = learn(self._state, self._settings(), rows, codes, blocks)
+        if done < len(rows):
+            raise ValueError(
+                f"{type(self).__name__} diverged at row {first_row + done}: its scores are not finite any more; "
+                f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
+            )
+
+    # Reading -----------------------------------------------------------------------------------------------------
+
+    def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
+        self._require_classes()
+        out = np.empty((len(rows), len(self.classes_)))
+        if predict_rows(self._state, ACTIVATIONS.index(self.activation), rows, blocks, out) < len(rows):
+            raise ValueError(
+                f"{type(self).__name__} has diverged: its scores are not finite; call fit to start anew with scaled "
+                f"data or a learning_rate below {self.learning_rate!r}"
+            )
+        return out
+
+    def _best(self, probabilities: FloatArray) -> Any:
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    @property
+    def coefs_(self) -> list[FloatArray]:
+        """Weights of every layer, shape (inputs, units), as in scikit-learn's MLPClassifier; copies."""
+        return [layer[:, :-1].T.copy() for layer in self._layers()]
+
+    @property
+    def intercepts_(self) -> list[FloatArray]:
+        """Biases of every layer; copies."""
+        return [layer[:, -1].copy() for layer in self._layers()]
+
+    def _layers(self) -> list[FloatArray]:
+        self._require_start()
+        *hidden, output = unpack(self._state)
+        return [*hidden, output[self._state.class_rows]]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many samples have been seen since learning began."""
+        self._require_start()
+        return int(self._state.counters[SEEN])
+
+    @property
+    def n_samples_taught_(self) -> int:
+        """How many of them moved the weights: those with a label (and, where a memory decides, accepted by it)."""
+        self._require_start()
+        return int(self._state.counters[TAUGHT])
+
+    def _require_start(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet; call fit or partial_fit first")
+
+    def _require_classes(self) -> None:
+        self._require_start()
+        if len(self.classes_) == 0:
+            raise NotFittedError(
+                f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
+            self._state = NetworkState(*(np.require(a, requirements="W") for a in self._state))

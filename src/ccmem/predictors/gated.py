@@ -1,0 +1,286 @@
+"""The CCM-MLP: a perceptron whose hidden units are gated by the task pointer of a continual competitive memory.
+
+The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 4.5):
+
+    g_l = Q_l[t],   z_l = g_l * phi(W_l z_(l-1) + b_l)
+
+Every row has the same number of ones and no two rows are alike: the blocks share no unit while units last, and then
+each new one gets a random set that no other block has (a set is used again only once there are no others). All else
+is as in :mod:`ccmem.predictors.mlp`: only the open units are computed, and only weights with both ends open move.
+
+During learning t is the pointer after the memory has seen the sample. ``learn="accepted"`` passes over samples that
+the memory rejected (no slot learned them), so that the first samples of a new task do not spoil the units of the old
+one; the paper does not say so, but it takes that to come near its table. ``learn="all"`` learns them too.
+
+Later t is the block of each row's best matching slot, or for a pool of rows that come from one task the most frequent
+of these (t_M).
+
+>>> import numpy as np
+>>> from ccmem import CCM
+>>> X = np.array([[4, 0, 0, 0], [4, 2, 0, 0], [0, 0, 4, 0], [0, 0, 4, 2]] * 50, float)       # parity of two pairs
+>>> y, task = np.array(["even", "odd"] * 100), np.arange(200) % 4 // 2
+>>> memory = CCM(n_slots=1, alarm_limit=2, commit_limit=2)
+>>> net = GatedMLP(memory, hidden_sizes=(8,), gated_units=4, learning_rate=0.1, random_state=0)
+>>> for t in 0, 1:                                                                       # one task after the other
+...     net = net.partial_fit(X[task == t], y[task == t])
+>>> net.memory_.task_pointers(X[:4]), net.gates_[0].sum(axis=1), net.predict(X[:4])
+(array([0, 0, 1, 1]), array([4, 4]), array(['even', 'odd', 'even', 'odd'], dtype=object))
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import MetaEstimatorMixin, clone
+
+from ccmem._labels import code_of
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem._validation import Rule, choice, either, integer
+from ccmem.base import EVENT_HISTORY, REJECTED
+from ccmem.memory import grown
+from ccmem.models.ccm import CCM
+from ccmem.predictors._estimator import OnlineNetwork, sizes_of_layers
+from ccmem.predictors.network import GATE_DRAW, GATE_ORDER, draw, new_seed
+
+_TRIES = 1000
+"""How many sets are drawn in search of one that no block has."""
+
+
+def draw_gate(seed: IntArray, layer: int, block: int, size: int, n_open: int, taken: IntArray) -> IntArray:
+    """The units of a hidden layer that ``block`` owns, ascending; ``taken`` holds those of the blocks before it."""
+    if (block + 1) * n_open <= size:
+        order = draw(seed, GATE_ORDER, layer).permutation(size)
+        return np.sort(order[block * n_open : (block + 1) * n_open])
+    rng = draw(seed, GATE_DRAW, layer, block)
+    for _ in range(_TRIES):
+        units = np.sort(rng.choice(size, n_open, replace=False))
+        if not (taken == units).all(axis=1).any():
+            break
+    return units
+
+
+def stream_pointers(memory: CCM, first_step: int, before: int, n_rows: int) -> IntArray:
+    """The memory's task pointer after each of the rows it has just seen, the first of them at ``first_step``."""
+    pointers = np.full(n_rows, before, np.int64)
+    end = n_rows
+    for event in reversed(memory._history):
+        if event.step < first_step:
+            break
+        begin = event.step - first_step
+        pointers[begin:end] = event.to_block
+        end = begin
+    return pointers
+
+
+def one_or_one_per_layer() -> Rule:
+    test, _ = sizes_of_layers(1)
+    return either(integer(1), (test, "one such number per hidden layer"))
+
+
+class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
+    """The CCM-MLP: a perceptron with a sub-network of its own for every block of a memory.
+
+    Parameters
+    ----------
+    memory : CCM or None, default=None
+        The memory whose task pointer opens the gates; None means ``CCM()``. It is cloned, not changed; the one that
+        learns is ``memory_``. If it has no ``random_state`` it gets one drawn from that of the network.
+    hidden_sizes : sequence of int, default=(110, 104)
+        Units of every hidden layer (the paper's).
+    gated_units : int or sequence of int, default=15
+        How many units of a hidden layer a block owns; one number, or one per layer.
+    learn : "accepted" or "all", default="accepted"
+        Whether the network learns only samples that the memory learned, or all.
+    activation : "relu", "tanh" or "sigmoid", default="relu"
+        Of the hidden layers; the output is a softmax trained by cross-entropy.
+    optimizer : "sgd" or "adam", default="sgd"
+        Either moves only the weights between open units.
+    learning_rate : float, default=0.01
+        The value that reproduces the paper's table.
+    momentum : float, default=0.0
+        For "sgd" only: what is kept of the last step.
+    unlabeled : label or None, default=None
+        A value of ``y`` that also means "no label", besides None and NaN. The memory learns samples without a label.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the first weights and the gates come from.
+
+    Attributes
+    ----------
+    memory_ : the memory that has learned.
+    classes_ : array of the labels seen so far, sorted.
+    gates_ : list with a boolean matrix (blocks, units) for every hidden layer: the Q of the paper.
+    coefs_, intercepts_ : weights and biases of every layer, as in scikit-learn's MLPClassifier; copies.
+    n_samples_seen_, n_samples_taught_ : how many samples came, and how many of them moved the weights.
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        **OnlineNetwork._rules,
+        "hidden_sizes": sizes_of_layers(1),
+        "gated_units": one_or_one_per_layer(),
+        "learn": choice("accepted", "all"),
+    }
+    _shape_parameters = (*OnlineNetwork._shape_parameters, "gated_units")
+    memory_: CCM
+
+    def __init__(self, memory: CCM | None = None, *, hidden_sizes: Sequence[int] = (110, 104),
+                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", activation: str = "relu",
+                 optimizer: str = "sgd", learning_rate: float = 0.01, momentum: float = 0.0, unlabeled: Any = None,
+                 random_state: Any = None) -> None:  # fmt: skip
+        self.memory = memory
+        self.hidden_sizes = hidden_sizes
+        self.gated_units = gated_units
+        self.learn = learn
+        self.activation = activation
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+
+    def learn_one(self, x: Any, y: Any = None) -> int:
+        """Learn one sample, with its label if it has one; return the block that learned it, or -1 if none did."""
+        row = self.memory_._check_one(x) if self.__sklearn_is_fitted__() else None
+        if row is not None:
+            code = code_of(self.classes_, y, self.unlabeled)
+            if code is not None:
+                self._check_settings()
+                codes = np.array([self._state.class_rows[code] if code >= 0 else code])
+                return int(self._learn_rows(row, codes)[0])
+        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
+        learn = self._teach if self.__sklearn_is_fitted__() else self._begin_with
+        return int(learn(np.asarray(x).reshape(1, -1), labels, None)[0])
+
+    def predict(self, X: Any) -> Any:
+        """The most probable label of every row, each routed by itself."""
+        return self._best(self.predict_proba(X))
+
+    def predict_one(self, x: Any) -> Any:
+        """The most probable label of one sample; the quick path, like :meth:`learn_one`."""
+        self._require_classes()
+        row = self.memory_._check_one(x)
+        if row is None:
+            return self.predict(np.asarray(x).reshape(1, -1))[0]
+        return self._best(self._probabilities(row, self._pointers(row)))[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every class for every row, each routed by itself: to the block of its best matching slot."""
+        rows = self._check_pool(X)
+        return self._probabilities(rows, self._pointers(rows))
+
+    def predict_pool(self, X: Any) -> Any:
+        """The most probable label of every row of a pool that comes from one task, as the paper tests."""
+        return self._best(self.predict_proba_pool(X))
+
+    def predict_proba_pool(self, X: Any) -> FloatArray:
+        """Probability of every class for every row, all routed to the most frequent of their blocks (t_M)."""
+        rows = self._check_pool(X)
+        modal = np.bincount(self._pointers(rows)).argmax()
+        return self._probabilities(rows, np.full(len(rows), modal, np.int64))
+
+    @property
+    def gates_(self) -> list[BoolArray]:
+        """Which units each block owns: a boolean matrix (blocks, units) for every hidden layer."""
+        self._require_start()
+        matrices = []
+        for layer, size in enumerate(self.hidden_sizes):
+            units = self._state.gates[: self.memory_.n_blocks_, layer]
+            matrix = np.zeros((len(units), size + 1), np.bool_)  # the last column takes the padding
+            np.put_along_axis(matrix, units, True, axis=1)
+            matrices.append(matrix[:, :size])
+        return matrices
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of ``X``."""
+        return int(self._fitted_memory().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of ``X``, if they had any."""
+        return self._fitted_memory().feature_names_in_
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
+        self._check_settings()
+        first = not self.__sklearn_is_fitted__()
+        memory = self._new_memory() if first else self.memory_
+        rows = memory._check_chunk(X)
+        codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
+        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
+        if first:
+            state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
+        self._state = self._grow(state, class_rows, n_now)
+        self.memory_, self.classes_, self._began_with = memory, all_classes, self._shape()
+        return self._learn_rows(rows, codes)
+
+    def _learn_rows(self, rows: FloatArray, codes: IntArray) -> IntArray:
+        """Let the memory see the rows, then the network learn them; return the block that learned each, or -1."""
+        memory = self.memory_
+        taught = []
+        for start in range(0, len(rows), EVENT_HISTORY):  # so that no event of a part can be lost
+            part = rows[start : start + EVENT_HISTORY]
+            step, pointer = memory.n_samples_seen_, memory.task_pointer_
+            rejected = memory._learn(part).winners == REJECTED
+            blocks = stream_pointers(memory, step, pointer, len(part))
+            self._make_gates(memory.n_blocks_)
+            learned = np.where(rejected, REJECTED, blocks)
+            self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
+            taught.append(learned)
+        return np.concatenate(taught)
+
+    def _make_gates(self, n_blocks: int) -> None:
+        known = len(self._state.gates)
+        if n_blocks <= known:
+            return
+        room = max(n_blocks, 2 * known)
+        gates = grown(self._state.gates, room, -1)
+        for block in range(known, room):
+            for layer, (size, n_open) in enumerate(zip(self.hidden_sizes, self._open_units(), strict=True)):
+                taken = gates[:block, layer, :n_open]
+                gates[block, layer, :n_open] = draw_gate(self._state.seed, layer, block, size, n_open, taken)
+        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room))
+
+    def _open_units(self) -> list[int]:
+        """How many units of every hidden layer a block owns."""
+        if isinstance(self.gated_units, numbers.Integral):
+            return [int(self.gated_units)] * len(self.hidden_sizes)
+        return list(self.gated_units)  # type: ignore[arg-type]
+
+    def _fan_ins(self, n_features: int) -> list[int]:
+        return [n_features, *self._open_units()]
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        n_open = self._open_units()
+        if len(n_open) != len(self.hidden_sizes) or any(n > h for n, h in zip(n_open, self.hidden_sizes, strict=True)):
+            raise ValueError(
+                f"GatedMLP: gated_units={self.gated_units!r} does not fit hidden_sizes={self.hidden_sizes!r}; give one "
+                "number, or one per hidden layer, that no layer is smaller than"
+            )
+
+    def _new_memory(self) -> CCM:
+        memory = CCM() if self.memory is None else self.memory
+        if not isinstance(memory, CCM):
+            raise TypeError(f"GatedMLP: memory={memory!r} has no task pointer to open gates with; pass a CCM")
+        memory = clone(memory)
+        if memory.random_state is None and self.random_state is not None:
+            memory.set_params(random_state=int(np.random.default_rng(new_seed(self.random_state)).integers(2**31)))
+        return memory
+
+    def _pointers(self, rows: FloatArray) -> IntArray:
+        """The block of each row's best matching slot."""
+        return self.memory_.unit_blocks_[self.memory_._winners(rows)]
+
+    def _check_pool(self, X: Any) -> FloatArray:
+        self._require_classes()
+        self.memory_._require_units()
+        return self.memory_._check(X, reset=False)
+
+    def _fitted_memory(self) -> CCM:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
+        return self.memory_

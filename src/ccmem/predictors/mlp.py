@@ -1,0 +1,187 @@
+"""A multilayer perceptron that learns one sample at a time.
+
+For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 4.5):
+
+    z_0 = x,   h_l = W_l z_(l-1) + b_l,   z_l = phi(h_l)         hidden layers
+    p = softmax(W_out z_L + b_out)                               over the classes that have appeared
+    d_out = p - onehot(y),   d_l = phi'(h_l) * (W_(l+1)^T d_(l+1))
+    W_l <- W_l - rate * d_l z_(l-1)^T,   b_l <- b_l - rate * d_l
+
+With momentum m the gradient g of a weight is replaced by v <- m v + g. Adam is that of Kingma and Ba (2015) with
+beta = (0.9, 0.999) and epsilon = 1e-8. Weights begin uniform within sqrt(6 / inputs) for ReLU (He et al., 2015), else
+within sqrt(3 / inputs), and biases at 0. The paper does not say where its network began.
+
+>>> import numpy as np
+>>> net = OnlineMLP(hidden_sizes=(), learning_rate=1.0, random_state=0)      # no hidden layer: logistic regression
+>>> net = net.partial_fit([[0.0], [1.0]] * 200, ["no", "yes"] * 200)
+>>> net.predict([[0.2], [0.9]])
+array(['no', 'yes'], dtype=object)
+>>> net.partial_fit([[5.0], [5.0]], ["maybe", None]).classes_          # a new class, and a sample without label
+array(['maybe', 'no', 'yes'], dtype=object)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ccmem._labels import code_of
+from ccmem._typing import FloatArray, IntArray
+from ccmem._validation import check_rows
+from ccmem.predictors._estimator import OnlineNetwork
+
+
+def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArray], activation: str, optimizer: str,
+          learning_rate: float, momentum: float = 0.0,
+          gates: list[list[FloatArray]] | None = None, n_announced: int = 0) -> list[FloatArray]:  # fmt: skip
+    """The equations above, read aloud: learn all rows, changing ``W`` and ``b``; return each row's p before its step.
+
+    ``gates`` has one list for every row with the gate vector of every hidden layer; where it is given, a weight moves
+    only if both its ends are open.
+    """
+    phi: dict[str, Callable[[Any], Any]] = {
+        "relu": lambda h: np.maximum(h, 0), "tanh": np.tanh, "sigmoid": lambda h: 1 / (1 + np.exp(-h)),
+    }  # fmt: skip
+    slope: dict[str, Callable[[Any], Any]] = {
+        "relu": lambda z: (z > 0) * 1.0, "tanh": lambda z: 1 - z**2, "sigmoid": lambda z: z * (1 - z),
+    }  # fmt: skip
+    parameters = W + b
+    v = [np.zeros_like(p) for p in parameters]
+    s = [np.zeros_like(p) for p in parameters]
+    answers, seen = [], n_announced
+    steps: dict[bytes, int] = {}
+    for r, (x, y) in enumerate(zip(X, codes, strict=True)):
+        q = [np.ones(len(w)) for w in W[:-1]] if gates is None else gates[r]
+        seen = max(seen, y + 1)
+        z = [x]
+        for w, c, g in zip(W[:-1], b[:-1], q, strict=True):
+            z.append(g * phi[activation](w @ z[-1] + c))
+        scores = (W[-1] @ z[-1] + b[-1])[:seen]
+        p = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        answers.append(p)
+        d = [np.zeros(len(b[-1]))]
+        d[0][:seen] = p - np.eye(seen)[y]
+        for w, g, activity in zip(W[:0:-1], q[::-1], z[:0:-1], strict=True):
+            d.insert(0, g * slope[activation](activity) * (w.T @ d[0]))
+        gradients = [np.outer(delta, activity) for delta, activity in zip(d, z, strict=True)] + d
+        ends = [np.ones(len(x)), *q, (np.arange(len(b[-1])) < seen) * 1.0]
+        may_move = [np.outer(to, by) for by, to in pairwise(ends)] + ends[1:]
+        key = b"".join(g.tobytes() for g in q)
+        t = steps[key] = steps.get(key, 0) + 1
+        for i, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+            here = may_move[i] > 0
+            if optimizer == "adam":
+                v[i][here] = 0.9 * v[i][here] + 0.1 * gradient[here]
+                s[i][here] = 0.999 * s[i][here] + 0.001 * gradient[here] ** 2
+                rate = learning_rate / (1 - 0.9**t)
+                parameter[here] -= rate * v[i][here] / (np.sqrt(s[i][here] / (1 - 0.999**t)) + 1e-8)
+            else:
+                v[i][here] = momentum * v[i][here] + gradient[here]
+                parameter[here] -= learning_rate * v[i][here]
+    return answers
+
+
+class OnlineMLP(OnlineNetwork):
+    """A multilayer perceptron for streams: one step per sample, new classes at any time, a chunk per compiled call.
+
+    Parameters
+    ----------
+    hidden_sizes : sequence of int, default=(110, 104)
+        Units of every hidden layer (the paper's); empty for none.
+    activation : "relu", "tanh" or "sigmoid", default="relu"
+        Of the hidden layers; the output is a softmax trained by cross-entropy.
+    optimizer : "sgd" or "adam", default="sgd"
+        Plain SGD is by far the fastest, because it touches only what a sample activates.
+    learning_rate : float, default=0.01
+        The paper's tables need 0.001.
+    momentum : float, default=0.0
+        For "sgd" only: what is kept of the last step.
+    unlabeled : label or None, default=None
+        A value of ``y`` that also means "no label", besides None and NaN.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the first weights come from.
+
+    Attributes
+    ----------
+    classes_ : array of the labels seen so far, sorted.
+    coefs_, intercepts_ : weights and biases of every layer, as in scikit-learn's MLPClassifier; copies.
+    n_samples_seen_, n_samples_taught_ : how many samples came, and how many of them had a label.
+    """
+
+    def __init__(self, hidden_sizes: Sequence[int] = (110, 104), *, activation: str = "relu", optimizer: str = "sgd",
+                 learning_rate: float = 0.01, momentum: float = 0.0, unlabeled: Any = None,
+                 random_state: Any = None) -> None:  # fmt: skip
+        self.hidden_sizes = hidden_sizes
+        self.activation = activation
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+
+    def learn_one(self, x: Any, y: Any = None) -> None:
+        """Learn one sample, if it has a label; the quick path for an array of the network's own type."""
+        row = self._check_one(x)
+        if row is not None:
+            code = code_of(self.classes_, y, self.unlabeled)
+            if code is not None:
+                self._check_settings()
+                codes = np.array([self._state.class_rows[code] if code >= 0 else code])
+                self._run(row, codes, np.zeros(1, np.int64))
+                return
+        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
+        self.partial_fit(np.asarray(x).reshape(1, -1), labels)
+
+    def predict(self, X: Any) -> Any:
+        """The most probable label of every row."""
+        return self._best(self.predict_proba(X))
+
+    def predict_one(self, x: Any) -> Any:
+        """The most probable label of one sample; the quick path, like :meth:`learn_one`."""
+        self._require_classes()
+        row = self._check_one(x)
+        if row is None:
+            return self.predict(np.asarray(x).reshape(1, -1))[0]
+        return self._best(self._probabilities(row, np.zeros(1, np.int64)))[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every class for every row."""
+        self._require_classes()
+        rows = check_rows(self, X, self._state.parameters.dtype)
+        return self._probabilities(rows, np.zeros(len(rows), np.int64))
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
+        self._check_settings()
+        first = not self.__sklearn_is_fitted__()
+        rows = check_rows(self, X, None if first else self._state.parameters.dtype)
+        codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
+        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
+        if first:
+            state = state._replace(gates=self._all_units(), steps=np.zeros(1, np.int64))
+        self._state = self._grow(state, class_rows, n_now)
+        self.classes_, self._began_with = all_classes, self._shape()
+        blocks = np.zeros(len(rows), np.int64)
+        self._run(rows, codes, blocks)
+        return blocks
+
+    def _all_units(self) -> IntArray:
+        """One block in which every unit takes part."""
+        gates = np.full((1, len(self.hidden_sizes), max(self.hidden_sizes, default=0)), -1, np.int64)
+        for layer, size in enumerate(self.hidden_sizes):
+            gates[0, layer, :size] = np.arange(size)
+        return gates
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
+        if not (isinstance(x, np.ndarray) and self.__sklearn_is_fitted__()):
+            return None
+        if x.dtype != self._state.parameters.dtype or x.shape != (self._state.sizes[0],):
+            return None
+        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
+            return None
+        return x.reshape(1, -1)

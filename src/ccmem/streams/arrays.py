@@ -1,0 +1,190 @@
+"""NPY and NPZ files, and arrays in memory. Nothing is unpickled, and rows are read as they are needed.
+
+A table of numbers has the columns "0", "1", ...; a structured array has the names of its fields. An NPZ file is one
+such table and any number of vectors of the same length, each a column under its own name (a label, say).
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+
+Rows = Callable[[int, int], Any]
+"""The rows from one index up to another, asked for in order."""
+
+
+class ArrayTable:
+    """Arrays of equal length, side by side."""
+
+    open_ended = False
+
+    def __init__(
+        self, file: str, parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]], close: Any = lambda: None
+    ) -> None:
+        self._file, self._parts, self.close = file, parts, close
+        self._places: dict[str, tuple[str, Any]] = {}
+        tables = [name for name, (shape, dtype, _) in parts.items() if len(shape) == 2 and dtype.names is None]
+        lengths = {shape[0] if shape else -1 for shape, _, _ in parts.values()}
+        if (
+            not parts
+            or len(lengths) != 1
+            or -1 in lengths
+            or len(tables) > 1
+            or any(len(s) > 2 for s, _, _ in parts.values())
+        ):
+            shapes = ", ".join(f"{name or 'array'} {shape}" for name, (shape, _, _) in parts.items())
+            raise SourceError(
+                f"{file} holds {shapes or 'nothing'}; needed is one table (rows, columns) and vectors of as many rows"
+            )
+        self._n_rows = lengths.pop()
+        self.numeric, self.single = [], set()
+        for part, (shape, dtype, _) in parts.items():
+            if dtype.names is not None:
+                found: dict[str, tuple[str, Any, Any]] = {name: (part, name, dtype[name]) for name in dtype.names}
+            elif len(shape) == 2:
+                found = {str(i): (part, i, dtype) for i in range(shape[1])}
+            else:
+                found = {part or "0": (part, None, dtype)}
+            for name, (owner, place, kind) in found.items():
+                if name in self._places:
+                    raise SourceError(f"{file} has more than one column {name!r}")
+                self._places[name] = (owner, place)
+                if kind.kind in "fiu" and kind.shape == ():
+                    self.numeric.append(name)
+                    if np.can_cast(kind, np.float32):
+                        self.single.add(name)
+        self.columns = list(self._places)
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """See :class:`~ccmem.streams.tables.Table`."""
+        for name in columns.features:
+            if name not in self.numeric:
+                raise SourceError(
+                    f"{self._file}: column {name!r} is not numeric; name the numeric columns with --features"
+                )
+        used = {self._places[name][0] for name in (*columns.features, columns.label) if name is not None}
+        for start in range(skip, self._n_rows, columns.rows_at_a_time):
+            stop = min(start + columns.rows_at_a_time, self._n_rows)
+            read = {part: self._parts[part][2](start, stop) for part in used}
+            yield self._batch(read, columns, stop - start)
+
+    def _column(self, read: dict[str, Any], name: str) -> Any:
+        part, place = self._places[name]
+        values = read[part]
+        return values if place is None else values[place] if isinstance(place, str) else values[:, place]
+
+    def _batch(self, read: dict[str, Any], columns: Columns, n_rows: int) -> Batch:
+        places = [self._places[name] for name in columns.features]
+        whole = self._parts[places[0][0]]
+        labels: Labels | None = None
+        faults: dict[int, tuple[str | None, str]] = {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
+                X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
+            else:
+                X = np.empty((n_rows, len(places)), columns.dtype)
+                for i, name in enumerate(columns.features):
+                    X[:, i] = self._column(read, name)
+        if columns.label is not None:
+            raw = self._column(read, columns.label)
+            if raw.dtype.kind not in "fiubUS" or raw.ndim != 1:
+                raise SourceError(f"{self._file}: column {columns.label!r} of type {raw.dtype} cannot hold labels")
+            values, codes = np.unique(raw, return_inverse=True)
+            if values.dtype.kind == "S":
+                values = np.char.decode(values, "utf-8", "replace")
+            known, wrong = code_labels([None if v == "" else v for v in values.tolist()])
+            labels = Labels(known.codes[codes], known.values)
+            for row in np.flatnonzero(np.isin(codes, list(wrong))) if wrong else ():
+                faults[int(row)] = (columns.label, wrong[int(codes[row])])
+        return Batch(X, labels, faults)
+
+
+def open_npy(file: str) -> ArrayTable:
+    """An NPY file."""
+    handle = open(file, "rb")  # noqa: SIM115, PTH123
+    try:
+        return ArrayTable(file, {"": _stream(file, handle)}, handle.close)
+    except BaseException:
+        handle.close()
+        raise
+
+
+def open_npz(file: str) -> ArrayTable:
+    """An NPZ file, compressed or not."""
+    try:
+        archive = zipfile.ZipFile(file)
+        parts = {}
+        for name in archive.namelist():
+            if name.endswith(".npy"):
+                parts[name[:-4]] = _stream(f"{file}, {name}", archive.open(name))
+        return ArrayTable(file, parts, archive.close)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError) as problem:
+        raise SourceError(f"{file} is not an NPZ file that can be read: {problem}") from problem
+
+
+def open_array(array: Any) -> ArrayTable:
+    """A numpy array, or what numpy makes an array of."""
+    array = np.asarray(array)
+    if array.ndim not in (1, 2) or (array.ndim == 1 and array.dtype.names is None):
+        raise SourceError(f"the array has shape {array.shape}; needed is (rows, columns)")
+    return ArrayTable("the array", {"": (array.shape, array.dtype, lambda start, stop: array[start:stop])})
+
+
+def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Rows]:
+    """Shape and type of the array in an NPY stream, and a function that reads rows of it, in order."""
+    try:
+        version = np.lib.format.read_magic(handle)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, column_order, dtype = read_header(handle)
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        zipfile.BadZipFile,
+        TypeError,
+        SyntaxError,
+        MemoryError,
+        RecursionError,
+    ) as problem:
+        raise SourceError(f"{file} is not an NPY file that can be read: {str(problem)[:200]}") from problem
+    if dtype.hasobject:
+        raise SourceError(f"{file} holds Python objects, which are not loaded; save plain numbers or text instead")
+    if column_order and len(shape) > 1:
+        raise SourceError(f"{file} is stored column by column; save it with np.ascontiguousarray to read it row by row")
+    size = dtype.itemsize * math.prod(shape[1:])
+    if size == 0:
+        raise SourceError(f"{file} holds an array of shape {shape} and type {dtype}: no values")
+    position = 0
+
+    def skip(count: int) -> None:
+        while count:
+            part = handle.read(min(count, 1 << 20))
+            if not part:
+                raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+            count -= len(part)
+
+    def rows(start: int, stop: int) -> Any:
+        nonlocal position
+        try:
+            if start != position:
+                if handle.seekable():
+                    handle.seek((start - position) * size, 1)
+                else:
+                    skip((start - position) * size)
+            data = handle.read((stop - start) * size)
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as problem:
+            raise SourceError(f"{file} is damaged: {problem}") from problem
+        position = stop
+        if len(data) < (stop - start) * size:
+            raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+        return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
+
+    return tuple(shape), dtype, rows

@@ -1,0 +1,233 @@
+"""What every source comes down to: rows of numbers, perhaps with labels, each with its place in a file.
+
+A reader hands over a :class:`Batch`, everything it found; :func:`check_batch` turns it into a :class:`Chunk`, which
+holds good rows only, and says what is wrong with the first bad one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ccmem._typing import FloatArray, IntArray
+
+CHUNK_BYTES = 4 << 20
+"""About how much of a matrix is handed over at a time: large enough to forget the call, small enough for the cache."""
+MISSING = -1
+"""Code of a missing label."""
+_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
+"""Beyond these a memory could not square and add the numbers."""
+
+
+class SourceError(ValueError):
+    """A source that cannot be read, or does not have what is asked of it."""
+
+
+class BadRowError(SourceError):
+    """A row that cannot be learned from; ``file``, ``row`` (from 1) and ``column`` say where it is."""
+
+    def __init__(self, file: str, row: int, column: str | None, what: str) -> None:
+        self.file, self.row, self.column = file, row, column
+        place = f"{file}, row {row}" + (f", column {column!r}" if column is not None else "")
+        super().__init__(f"{place}: {what}; mend it, or skip and count such rows (--on-bad-row skip)")
+
+
+class Labels(NamedTuple):
+    """Labels of some rows: each a place in ``values``, or MISSING."""
+
+    codes: IntArray
+    values: list[Any]
+    """Distinct labels: all text, or all whole numbers."""
+
+    def take(self, rows: Any) -> Labels:
+        """The labels of some of the rows."""
+        return Labels(self.codes[rows], self.values)
+
+    def array(self) -> Any:
+        """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
+        missing = self.codes == MISSING
+        if any(isinstance(value, str) for value in self.values) or not self.values:
+            return np.array([*self.values, None], object)[self.codes]
+        numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
+        return np.where(missing, np.nan, numbers) if missing.any() else numbers
+
+
+class Batch(NamedTuple):
+    """Rows as they stand in a file, good or bad."""
+
+    X: FloatArray
+    """NaN where a value is missing or no number."""
+    labels: Labels | None
+    faults: dict[int, tuple[str | None, str]]
+    """Row of the batch -> column and what is wrong, where a reader knows better than NaN."""
+    offset: int | None = None
+    """Where in the file the batch begins, for files that can be entered anywhere."""
+
+
+class Chunk(NamedTuple):
+    """Good rows of one file, in order."""
+
+    X: FloatArray
+    labels: Labels | None
+    file: str
+    rows: IntArray
+    """Number of every row in its file, from 1."""
+    first: int
+    """How many rows of the file come before the chunk."""
+    n_rows: int
+    """How many rows of the file it covers, bad ones included."""
+    offset: int | None
+
+    @property
+    def y(self) -> Any:
+        """Labels as ``partial_fit`` takes them, or None."""
+        return None if self.labels is None else self.labels.array()
+
+    def head(self, n_rows: int) -> Chunk:
+        """The first ``n_rows`` good rows, and the bad ones before them."""
+        if n_rows >= len(self.X):
+            return self
+        labels = None if self.labels is None else self.labels.take(slice(n_rows))
+        covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
+        return self._replace(X=self.X[:n_rows], labels=labels, rows=self.rows[:n_rows], n_rows=covered)
+
+
+class Columns(NamedTuple):
+    """Which columns of a table are wanted, and as what."""
+
+    features: tuple[str, ...]
+    label: str | None
+    dtype: np.dtype[Any]
+    text_labels: bool | None
+    """Whether labels are text or whole numbers; None while no label has been seen."""
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows make a chunk of convenient size."""
+        return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 64), 65_536))
+
+
+class Table(Protocol):
+    """An open source of rows with named columns."""
+
+    columns: list[str]
+    numeric: list[str]
+    """The columns that could be features."""
+    single: set[str]
+    """Those of them that lose nothing in float32."""
+    open_ended: bool
+    """Whether later rows may have other columns."""
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """The rows after the first ``skip``. ``anchor`` is a row number and the offset at which that row begins."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+def check_batch(
+    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool
+) -> tuple[Chunk, BadRowError | None]:
+    """The good rows of a batch. Unless bad ones are to be skipped, those before the first bad one, and the error."""
+    X, labels = batch.X, batch.labels
+    n_rows, largest = len(X), _LARGEST[columns.dtype]
+    bad = np.zeros(n_rows, np.bool_)
+    bad[list(batch.faults)] = True
+    if X.size and not (X.min() >= -largest and X.max() <= largest):  # false for NaN too
+        bad |= ~(np.abs(X) <= largest).all(axis=1)
+    if labels is not None and columns.text_labels is not None:
+        wrong = [code for code, value in enumerate(labels.values) if isinstance(value, str) != columns.text_labels]
+        if wrong:
+            bad |= np.isin(labels.codes, wrong)
+    if not bad.any():
+        return Chunk(X, labels, file, np.arange(first + 1, first + n_rows + 1), first, n_rows, batch.offset), None
+    error = None
+    if not skip_bad:
+        n_rows = int(bad.argmax())
+        error = _explain(batch, columns, file, first, n_rows, largest)
+    good = np.flatnonzero(~bad[:n_rows])
+    kept = None if labels is None else labels.take(good)
+    return Chunk(X[good], kept, file, good + first + 1, first, n_rows, batch.offset), error
+
+
+def _explain(batch: Batch, columns: Columns, file: str, first: int, row: int, largest: float) -> BadRowError:
+    if row in batch.faults:
+        return BadRowError(file, first + row + 1, *batch.faults[row])
+    strange = np.flatnonzero(~(np.abs(batch.X[row]) <= largest))
+    if strange.size:
+        column, value = columns.features[strange[0]], batch.X[row, strange[0]]
+        what = "is missing or not a number" if np.isnan(value) else f"{value} is too large for {columns.dtype}"
+        return BadRowError(file, first + row + 1, column, what)
+    assert batch.labels is not None
+    value = batch.labels.values[batch.labels.codes[row]]
+    known, found = ("text", "a number") if columns.text_labels else ("whole numbers", "text")
+    return BadRowError(file, first + row + 1, columns.label, f"the label {value!r} is {found}, all before were {known}")
+
+
+def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
+    """Labels of Python values (None or NaN: missing), and which rows hold something that cannot be a label."""
+    places: dict[Any, int] = {}
+    codes = np.full(len(values), MISSING, np.int64)
+    faults = {}
+    for row, value in enumerate(values):
+        try:
+            label = as_label(value)
+        except (ValueError, OverflowError):
+            faults[row] = f"{value!r} cannot be a label: it must be text or a whole number"
+            continue
+        if label is not None:
+            codes[row] = places.setdefault(label, len(places))
+    return Labels(codes, list(places)), faults
+
+
+def as_label(value: Any) -> str | int | None:
+    """A label as text or whole number; None if it is missing."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)) and int(value) == value:
+        if not -(2**63) < value < 2**63:
+            raise OverflowError
+        return int(value)
+    raise ValueError
+
+
+def choose_columns(
+    table: Table, file: str, features: Sequence[str] | None, label: str | None, dtype: Any, label_may_miss: bool
+) -> Columns:
+    """Fix the columns: the features named, or all numeric columns but the label."""
+    if label is not None and label not in table.columns and not label_may_miss:
+        raise SourceError(f"{file} has no column {label!r} for the label; its columns are {_list(table.columns)}")
+    chosen = tuple(features) if features is not None else tuple(c for c in table.numeric if c != label)
+    if not chosen:
+        raise SourceError(f"{file} has no numeric column to learn from; its columns are {_list(table.columns)}")
+    if len(set(chosen)) < len(chosen):
+        raise SourceError(f"features {_list(chosen)} name a column twice")
+    if label in chosen:
+        raise SourceError(f"column {label!r} cannot be both a feature and the label")
+    if dtype is None:
+        dtype = np.float32 if set(chosen) <= table.single else np.float64
+    return Columns(chosen, label, np.dtype(dtype), None)
+
+
+def check_columns(table: Table, file: str, columns: Columns) -> Columns:
+    """Raise unless ``table`` has all the features; without the label column its rows simply have no labels."""
+    if table.open_ended:
+        return columns
+    missing = [name for name in columns.features if name not in table.columns]
+    if missing:
+        raise SourceError(f"{file} has no column {_list(missing)}; its columns are {_list(table.columns)}")
+    twice = [name for name in (*columns.features, columns.label) if name is not None and table.columns.count(name) > 1]
+    if twice:
+        raise SourceError(f"{file} has more than one column {_list(twice)}")
+    return columns if columns.label in table.columns else columns._replace(label=None)
+
+
+def _list(names: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "") or "none"
