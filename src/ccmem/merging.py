@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ccmem._jit import kernel
-from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem._typing import BoolArray, IntArray
 from ccmem.competition import dot
 from ccmem.memory import MERGE, MOVE, UNITS, note
 from ccmem.update import hebbian_move, renormalise
@@ -34,7 +34,7 @@ def majority(votes: IntArray, unit: int) -> int:
     """The label that ``unit`` learned most often, or UNKNOWN."""
     if votes.shape[1] == 0:
         return UNKNOWN
-    label = np.argmax(votes[unit])
+    label = int(np.argmax(votes[unit]))
     return label if votes[unit, label] > 0 else UNKNOWN
 
 
@@ -117,7 +117,7 @@ def mend_partners(state: Any, votes: IntArray, merged: int, gap: int, last: int)
     state.partners[merged] = TO_FIND
     for unit in range(state.counters[UNITS]):
         partner = state.partners[unit] - 1
-        if partner == merged or partner == gap or partner == last:
+        if partner in (merged, gap, last):
             state.partners[unit] = TO_FIND
         elif state.partners[unit] != TO_FIND and state.unit_blocks[unit] == state.unit_blocks[merged]:
             cost = merge_cost(state, votes, unit, merged)

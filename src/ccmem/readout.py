@@ -305,7 +305,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             part = rows[start : start + _ROWS_AT_ONCE]
             scores = np.empty((len(part), len(prototypes)), rows.dtype)
             self.memory_._score(part, prototypes, scores)
-            weigh_votes(np.ascontiguousarray(scores[:, units]), self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
+            scores = np.ascontiguousarray(scores[:, units])
+            weigh_votes(scores, self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
         return weighed
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -3,12 +3,13 @@
 A signature is the running mean m of the unit-norm inputs u of a block, their total variance s = E|u - m|^2, and two
 moments of p = (u_t - m).(u_t-1 - m), the product of consecutive deviations. If samples are independent, E p^2 is the
 trace of the squared covariance, so that nu = s^2 / E p^2 is the effective number of dimensions the data varies in; if
-they are not, it comes out smaller, which only raises the limits, and c = E p / s is their correlation. A mean w of some samples is compared with m by
+they are not, it comes out smaller, which only raises the limits, and c = E p / s is their correlation. A mean w of some
+samples is compared with m by
 
     T = |w - m|^2 / (s V),   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
 
-where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its mean
-is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever the
+where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its
+mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever the
 rates are, so that T may be trusted from the first few dozen samples on. Nothing here depends on the scale of the data.
 """
 
@@ -63,7 +64,7 @@ def excess(statistics: FloatArray, squared_distance: float, weight: float, z: fl
     """T over its limit: above 1 if a mean this far away (of weights with this sum of squares) is not from the block."""
     variance = max(statistics[VARIANCE] / max(1.0 - statistics[WEIGHT], 0.5), LEAST_VARIANCE)
     spread = min(1.0, inflation(statistics) * weight)
-    return squared_distance / (variance * spread * quantile(effective_dimensions(statistics), z))  # type: ignore[no-any-return]
+    return squared_distance / (variance * spread * quantile(effective_dimensions(statistics), z))
 
 
 @kernel

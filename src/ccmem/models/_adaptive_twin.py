@@ -125,7 +125,8 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
             if within < tuning.batch:
                 continue
             part = 1.0 / within
-            if now.excess(batch, part + now.weight, z_confirm) <= 1.0:
+            z = z_confirm if batches < tuning.least_batches else 0.0
+            if now.excess(batch, part + now.weight, z) <= 1.0:
                 alarm, previous, w, ww, wb = 0, None, batch, part, 0.0
                 continue
             batches += 1
@@ -178,7 +179,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
             room = len(units) < max_units or len(block) < share
         if room and willing:
             room = 1.0 - h[i] > tuning.spacing * now.variance + 1e-6 and (
-                len(block) < n_slots or units[i].E > tuning.growth * now.variance
+                len(block) < n_slots or tuning.growth * now.variance < units[i].E
             )
         if room:
             if i >= 0:

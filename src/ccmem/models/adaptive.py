@@ -3,17 +3,18 @@
 A block carries a signature of its inputs (see :mod:`ccmem.signature`); the stream carries a mean w of recent inputs, of
 weight lambda each (more while a block is young). For a sample with direction u = x / |x|:
 
-    calm       w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
-               otherwise its signature takes u in, and so does a slot
-    suspicious nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of all
-               since suspicion began. When a batch is full and fits the block in use, be calm again, with w = that batch.
-               From the third batch on: if c fits no waiting block, a new block begins, its signature that of c;
-               if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
-               another batch, up to ten, then recall the block that fits best
+    calm        w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
+                otherwise its signature takes u in, and so does a slot
+    suspicious  nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of
+                all since suspicion began. A full batch that fits the block in use (once three have not: that fits it
+                better than half of its own would) ends the suspicion, and w becomes its mean.
+                From the third batch on: if c fits no waiting block, a new block begins, its signature that of c;
+                if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
+                another batch, up to ten, then recall the block that fits best
 
-    learning   a block opens slots for samples that are far from all it has, until it has ``n_slots``; otherwise the most
-               similar slot moves: M <- (M + v (u - M)) / |...|. After n wins v = 1 / (1 / v_0 + n / 2): a slot is the
-               mean of what it won, the later half weighing more, however many samples there will be.
+    learning    a block opens slots for samples that are far from all it has, until it has ``n_slots``; otherwise the
+                most similar slot moves: M <- (M + v (u - M)) / |...|. After n wins v = 1 / (1 / v_0 + n / 2): a slot is
+                the mean of what it won, the later half weighing more, however many samples there will be.
 
 Suspicion uses samples from before it, each batch only its own, so that the tests of a change (recent mean, three
 batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is what they are set
@@ -31,8 +32,8 @@ What this means for a stream:
 * tasks that differ in other ways than their mean direction are not told apart; a zero vector has no direction and is
   not learned.
 
-With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered the dissimilarity of about
-ten samples far off; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
+With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the dissimilarity
+of a sample far off; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
 of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
 none is given to the nearest. Ties go to the lowest index everywhere.
 """
@@ -135,11 +136,14 @@ def new_settings(
     # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
     suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
     confirm = false_alarm_every ** (-tuning.confirm_power)
-    levels = suspect, confirm, tuning.recall_level, tuning.new_level
+    normal = NormalDist()
     return SignatureSettings(
-        int(n_slots), int(max_units or 0), float(learning_rate), tuning.recent_rate, tuning.slowest_rate, tuning.batch,
-        tuning.least_batches, tuning.recall_batches, tuning.most_batches,
-        *(-NormalDist().inv_cdf(level) for level in levels), tuning.youngest, tuning.spacing, tuning.growth,
+        n_slots=int(n_slots), max_units=int(max_units or 0), learning_rate=float(learning_rate),
+        recent_rate=tuning.recent_rate, slowest_rate=tuning.slowest_rate, batch=tuning.batch,
+        least_batches=tuning.least_batches, recall_batches=tuning.recall_batches, most_batches=tuning.most_batches,
+        z_suspect=-normal.inv_cdf(suspect), z_confirm=-normal.inv_cdf(confirm),
+        z_recall=-normal.inv_cdf(tuning.recall_level), z_new=-normal.inv_cdf(tuning.new_level),
+        youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
     )  # fmt: skip
 
 
@@ -270,7 +274,8 @@ def confirm(state: SignatureState, settings: SignatureSettings, x: FloatArray, s
     if within < settings.batch:
         return
     block = counters[POINTER]
-    if misfit(state, block, BATCH, 1.0 / within, settings.z_confirm) <= 1.0:
+    z = settings.z_confirm if counters[BATCHES] < settings.least_batches else 0.0
+    if misfit(state, block, BATCH, 1.0 / within, z) <= 1.0:
         calm(state, block, BATCH, 1.0 / within, 0.0)
         return
     counters[BATCHES] += 1
@@ -392,7 +397,7 @@ def open_slot(state: SignatureState, settings: SignatureSettings, best: int, x: 
     state.members[counters[SIZE]] = unit
     counters[UNITS] += 1
     counters[SIZE] += 1
-    return unit  # type: ignore[no-any-return]
+    return unit
 
 
 @kernel

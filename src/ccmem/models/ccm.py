@@ -206,7 +206,7 @@ class CCM(CompetitiveMemory):
     n_slots : int, default=25
         Slots in a block (d_mem; the paper's 125 units over 5 tasks).
     novelty : "vigilance" or "signature", default="vigilance"
-        What makes a sample new: that no slot is similar enough (the paper's model, with thresholds to suit the data), or
+        What makes a sample new: that no slot is similar enough (the paper's model, its thresholds to suit the data), or
         that the mean of recent samples differs from that of the block (no thresholds; see
         :mod:`ccmem.models.adaptive`). With "signature", ``n_slots``, ``learning_rate``, ``false_alarm_every`` and
         ``max_units`` are all that counts, and nothing is random.
