@@ -9,8 +9,8 @@ samples is compared with m by
     T = |w - m|^2 / (s V),   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
 
 where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its
-mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever the
-rates are, so that T may be trusted from the first few dozen samples on. Nothing here depends on the scale of the data.
+mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever
+the rates are, so that T may be trusted from the first few dozen samples on. Nothing here depends on the scale of the data.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ What this means for a stream:
 * tasks that differ in other ways than their mean direction are not told apart; a zero vector has no direction and is
   not learned.
 
-With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the dissimilarity
-of a sample far off; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
+With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
+block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
 of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
 none is given to the nearest. Ties go to the lowest index everywhere.
 """

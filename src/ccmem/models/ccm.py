@@ -348,7 +348,7 @@ class CCM(CompetitiveMemory):
     def _signed(self) -> bool:
         return self.novelty == "signature"
 
-    _takes_labels = _signed  # type: ignore[assignment]
+    _takes_labels = _signed
 
     @property
     def _state_type(self) -> type:  # type: ignore[override]
