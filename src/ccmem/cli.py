@@ -18,7 +18,9 @@ COMMANDS = {
     "learn": "learn from files or a pipe; keep a checkpoint and go on from it",
     "predict": "label new rows from a checkpoint",
     "inspect": "show what a checkpoint holds",
+    "datasets": "list, fetch and verify the image data sets",
     "reproduce": "run the paper's experiments and print its tables beside ours",
+    "tune": "search better settings for a model on a validation split, never on test data",
 }
 """Subcommand -> one line of help. The module is ``ccmem.commands.<name>``, with ``configure(parser)`` and
 ``run(arguments) -> exit code``."""

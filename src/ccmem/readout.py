@@ -325,7 +325,11 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
             raise ValueError("ModalClassifier: its memory is not a memory that has learned")
+        if not (self.unlabeled is None or isinstance(self.unlabeled, (str, int, float))):
+            raise ValueError("ModalClassifier: unlabeled is neither text nor a number")
         check_vector("classes_", classes)
+        if not np.array_equal(np.unique(classes), classes):
+            raise ValueError("ModalClassifier: its classes are not sorted and distinct")
         shape = (len(memory._state.prototypes), len(classes))
         if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape == shape):
             raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {shape}")

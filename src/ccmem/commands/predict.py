@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV")  # fmt: skip
     parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
     parser.add_argument("--json", action="store_true",
-                        help="print the summary as JSON (to standard error beside answers on standard output)")  # fmt: skip
+                        help="print the summary as JSON (to standard error if the answers are printed)")  # fmt: skip
     parser.epilog = EXAMPLE
 
 
@@ -53,9 +53,7 @@ def run(args: argparse.Namespace) -> int:
         for chunk in stream.chunks_read_ahead(None, 3600.0):
             if chunk is None:
                 continue
-            answers = learner.predict(chunk.X)
-            if "label" in answers and not args.units:
-                answers = {"label": answers["label"]}
+            answers = learner.predict(chunk.X, args.units)
             if chunk.labels is not None and "label" in answers:
                 known = chunk.labels.codes >= 0
                 labelled += int(known.sum())

@@ -36,7 +36,7 @@ def storable(array: Array) -> bool:
 
 def raw_bytes(array: Array) -> memoryview:
     """The memory of a contiguous array."""
-    return memoryview(array.reshape(-1).view(np.uint8)).cast("B") if array.size else memoryview(b"")  # type: ignore[arg-type]
+    return memoryview(array.reshape(-1).view(np.uint8) if array.size else bytearray())  # type: ignore[arg-type]
 
 
 def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, list[Array]]:

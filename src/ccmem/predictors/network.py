@@ -1,13 +1,14 @@
 """The network that all predictors share: its state, and the kernels that run it forward and teach it.
 
-A unit owns one row of weights, its bias last: the bias is the weight of a constant input of one that stands behind the
-activities of every layer. All rows lie one after the other in one vector, first hidden layer first, output units last
-and in the order in which their classes appeared, so that a new class is one more row at the end. Which units of a
-hidden layer take part is said by a list per block ("gate"); the rest are neither computed nor changed. A network
-without gates has one block with every unit in it.
+All weights lie in one vector, first hidden layer first. The bias of a unit is the weight of a constant input of one
+that stands behind the activities of every layer. Output units come last, a row of weights each, in the order in which
+their classes appeared: a new class is one more row at the end. Hidden layers lie in one of two ways:
 
-Activities, deltas and weights are in the type of the data, sums of products come from the lanes of
-:mod:`ccmem.competition`, and softmax and activation functions are computed in double.
+* with gates, a list of units per block, also a row per unit: only the units of the block in use are computed or moved;
+* without, a row per *input*, so that an input of zero (a black pixel, a silent ReLU) costs nothing at all.
+
+Activities, deltas and weights are in the type of the data; sums have a fixed order (input by input, or in the lanes of
+:mod:`ccmem.competition`); softmax and activation functions are computed in double.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
 from ccmem.memory import SEEN, grown
+from ccmem.predictors._vector import add_scaled
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 RELU, TANH, SIGMOID = range(3)
@@ -41,7 +43,7 @@ class NetworkState(NamedTuple):
     """All that changes while a network learns."""
 
     parameters: FloatArray
-    """Rows of weights and bias, one per unit."""
+    """Weights and biases of all layers; :func:`unpack` tells them apart."""
     velocity: FloatArray
     """Running mean of the gradient, one entry per parameter (momentum, Adam); empty for plain SGD."""
     power: FloatArray
@@ -49,7 +51,8 @@ class NetworkState(NamedTuple):
     sizes: IntArray
     """Number of inputs, then of units in every hidden layer."""
     gates: IntArray
-    """Units that take part, ascending: an array of shape (blocks, hidden layers, units), padded with -1."""
+    """Units that take part, ascending: an array of shape (blocks, hidden layers, units), padded with -1; without units
+    in a network without gates, which has one block."""
     steps: IntArray
     """How often each block was taught."""
     counters: IntArray
@@ -94,14 +97,14 @@ def slope(kind: int, z: float) -> float:
 @kernel
 def open_gates(state: NetworkState, block: int, is_open: FloatArray, z: FloatArray) -> None:
     """Mark the inputs that ``block`` lets through in every layer, and silence all others."""
-    sizes = state.sizes
+    sizes, n_open = state.sizes, state.gates.shape[2]
     z[sizes[0] :] = 0.0
     is_open[: sizes[0]] = 1.0
-    is_open[sizes[0] :] = 0.0
+    is_open[sizes[0] :] = 0.0 if n_open > 0 else 1.0
     place = 0
     for layer in range(sizes.shape[0]):
         if layer > 0:
-            for k in range(state.gates.shape[2]):
+            for k in range(n_open):
                 unit = state.gates[block, layer - 1, k]
                 if unit >= 0:
                     is_open[place + unit] = 1.0
@@ -113,24 +116,34 @@ def open_gates(state: NetworkState, block: int, is_open: FloatArray, z: FloatArr
 @kernel
 def forward(state: NetworkState, kind: int, block: int, z: FloatArray, scores: FloatArray) -> None:
     """Fill the hidden activities and the scores (logits) of one sample, whose inputs stand in ``z`` already."""
-    sizes = state.sizes
+    sizes, gates, parameters = state.sizes, state.gates, state.parameters
     row, place = 0, 0
     for layer in range(sizes.shape[0] - 1):
-        width = sizes[layer] + 1
+        width, n_units = sizes[layer] + 1, sizes[layer + 1]
         inputs = z[place : place + width]
         place += width
-        for k in range(state.gates.shape[2]):
-            unit = state.gates[block, layer, k]
-            if unit < 0:
-                break
-            start = row + unit * width
-            z[place + unit] = activate(kind, dot(state.parameters[start : start + width], inputs))
-        row += sizes[layer + 1] * width
+        if gates.shape[2] > 0:
+            for k in range(gates.shape[2]):
+                unit = gates[block, layer, k]
+                if unit < 0:
+                    break
+                start = row + unit * width
+                z[place + unit] = activate(kind, dot(parameters[start : start + width], inputs))
+        else:
+            units = z[place : place + n_units]
+            units[:] = 0.0
+            for i in range(width):
+                if inputs[i] != 0.0:
+                    start = row + i * n_units
+                    add_scaled(units, parameters[start : start + n_units], inputs[i])
+            for unit in range(n_units):
+                units[unit] = activate(kind, np.float64(units[unit]))
+        row += n_units * width
     width = sizes[-1] + 1
     inputs = z[place : place + width]
     for c in range(scores.shape[0]):
         start = row + c * width
-        scores[c] = dot(state.parameters[start : start + width], inputs)
+        scores[c] = dot(parameters[start : start + width], inputs)
 
 
 @kernel
@@ -151,92 +164,154 @@ def softmax(scores: FloatArray) -> bool:
 
 
 @kernel
-def move_row(
-    state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, delta: float,
-    step: int,
-) -> None:  # fmt: skip
-    """Move the row of weights at ``start`` against its gradient, delta times inputs; closed inputs' weights stay."""
-    width = inputs.shape[0]
-    row = state.parameters[start : start + width]
-    number = row.dtype.type
-    if settings.optimizer == SGD:
-        change = number(settings.learning_rate * delta)
-        for i in range(width):
-            row[i] -= change * inputs[i]
-        return
-    velocity = state.velocity[start : start + width]
-    factor = number(delta)
-    if settings.optimizer == MOMENTUM:
-        keep, rate = number(settings.momentum), number(settings.learning_rate)
-        for i in range(width):
-            moved = keep * velocity[i] + factor * inputs[i]
-            velocity[i] = moved if is_open[i] != 0.0 else velocity[i]
-            row[i] = row[i] - rate * moved if is_open[i] != 0.0 else row[i]
-        return
-    power = state.power[start : start + width]
-    beta_1, beta_2, tiny = number(BETA_1), number(BETA_2), number(ADAM_EPSILON)
-    gain_1, gain_2 = number(1.0 - BETA_1), number(1.0 - BETA_2)
-    rate = number(settings.learning_rate / (1.0 - math.pow(BETA_1, step)))
-    shrink = number(1.0 / math.sqrt(1.0 - math.pow(BETA_2, step)))
-    for i in range(width):
-        gradient = factor * inputs[i]
-        first = beta_1 * velocity[i] + gain_1 * gradient
-        second = beta_2 * power[i] + gain_2 * gradient * gradient
-        velocity[i] = first if is_open[i] != 0.0 else velocity[i]
-        power[i] = second if is_open[i] != 0.0 else power[i]
-        moved = row[i] - rate * first / (np.sqrt(second) * shrink + tiny)
-        row[i] = moved if is_open[i] != 0.0 else row[i]
+def descend_with_momentum(
+    row: FloatArray,
+    velocity: FloatArray,
+    inputs: FloatArray,
+    is_open: FloatArray,
+    factor: float,
+    keep: float,
+    rate: float,
+) -> None:
+    """v <- keep * v + gradient, row <- row - rate * v, where the input is open."""
+    for i in range(row.shape[0]):
+        moved = keep * velocity[i] + factor * inputs[i]
+        velocity[i] = moved if is_open[i] != 0.0 else velocity[i]
+    for i in range(row.shape[0]):
+        row[i] -= rate * is_open[i] * velocity[i]
 
 
 @kernel
-def send_back(row: FloatArray, delta: float, below: FloatArray) -> None:
-    """Add a unit's share to the deltas of the layer below it."""
-    factor = row.dtype.type(delta)
+def descend_with_adam(
+    row: FloatArray, velocity: FloatArray, power: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float,
+    learning_rate: float, step: int,
+) -> None:  # fmt: skip
+    """Adam, where the input is open. Two loops: LLVM vectorises neither if they are one, for the arrays it touches."""
+    number = row.dtype.type
+    keep_1, keep_2, tiny = number(BETA_1), number(BETA_2), number(ADAM_EPSILON)
+    gain_1, gain_2 = number(1.0 - BETA_1), number(1.0 - BETA_2)
+    rate = number(learning_rate / (1.0 - math.pow(BETA_1, step)))
+    shrink = number(1.0 / math.sqrt(1.0 - math.pow(BETA_2, step)))
     for i in range(row.shape[0]):
-        below[i] += factor * row[i]
+        gradient = factor * inputs[i]
+        first = keep_1 * velocity[i] + gain_1 * gradient
+        second = keep_2 * power[i] + gain_2 * gradient * gradient
+        velocity[i] = first if is_open[i] != 0.0 else velocity[i]
+        power[i] = second if is_open[i] != 0.0 else power[i]
+    for i in range(row.shape[0]):
+        row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
+
+
+@kernel
+def move_row(
+    state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, factor: float,
+    step: int,
+) -> None:  # fmt: skip
+    """Move the row at ``start`` against its gradient, factor times inputs; the weights of closed inputs stay."""
+    stop = start + inputs.shape[0]
+    row = state.parameters[start:stop]
+    number = row.dtype.type
+    if settings.optimizer == MOMENTUM:
+        keep, rate = number(settings.momentum), number(settings.learning_rate)
+        descend_with_momentum(row, state.velocity[start:stop], inputs, is_open, number(factor), keep, rate)
+    else:
+        descend_with_adam(
+            row, state.velocity[start:stop], state.power[start:stop], inputs, is_open, number(factor),
+            settings.learning_rate, step,
+        )  # fmt: skip
+
+
+@kernel
+def teach_outputs(
+    state: NetworkState, settings: NetworkSettings, block: int, row: int, inputs: FloatArray, is_open: FloatArray,
+    errors: FloatArray, below: FloatArray,
+) -> None:  # fmt: skip
+    """Send the errors back to the layer ``below``, then move the output units."""
+    number, width = below.dtype.type, inputs.shape[0]
+    for c in range(errors.shape[0]):
+        start = row + c * width
+        weights = state.parameters[start : start + width]
+        add_scaled(below, weights, number(errors[c]))
+        if settings.optimizer == SGD:
+            add_scaled(weights, inputs, number(-settings.learning_rate * errors[c]))
+        else:
+            move_row(state, settings, start, inputs, is_open, errors[c], state.steps[block])
+
+
+@kernel
+def teach_open_units(
+    state: NetworkState, settings: NetworkSettings, block: int, layer: int, row: int, inputs: FloatArray,
+    is_open: FloatArray, deltas: FloatArray, below: FloatArray,
+) -> None:  # fmt: skip
+    """The same for the open units of a hidden layer with gates: a row per unit."""
+    number, width = below.dtype.type, inputs.shape[0]
+    plain = settings.optimizer == SGD
+    for k in range(state.gates.shape[2]):
+        unit = state.gates[block, layer, k]
+        if unit < 0:
+            break
+        delta = deltas[unit]
+        if plain and delta == 0.0:
+            continue
+        start = row + unit * width
+        weights = state.parameters[start : start + width]
+        if layer > 0:
+            add_scaled(below, weights, delta)
+        if plain:
+            add_scaled(weights, inputs, number(-settings.learning_rate * delta))
+        else:
+            move_row(state, settings, start, inputs, is_open, delta, state.steps[block])
+
+
+@kernel
+def teach_all_units(
+    state: NetworkState, settings: NetworkSettings, block: int, layer: int, row: int, inputs: FloatArray,
+    is_open: FloatArray, deltas: FloatArray, below: FloatArray,
+) -> None:  # fmt: skip
+    """The same for a hidden layer without gates: a row per input."""
+    number, n_units = below.dtype.type, deltas.shape[0]
+    plain = settings.optimizer == SGD
+    for i in range(inputs.shape[0]):
+        goes_back = layer > 0 and slope(settings.activation, np.float64(inputs[i])) != 0.0
+        if plain and not goes_back and inputs[i] == 0.0:
+            continue
+        start = row + i * n_units
+        weights = state.parameters[start : start + n_units]
+        if goes_back:
+            below[i] = dot(weights, deltas)
+        if plain:
+            add_scaled(weights, deltas, number(-settings.learning_rate * inputs[i]))
+        else:
+            move_row(state, settings, start, deltas, is_open, inputs[i], state.steps[block])
 
 
 @kernel
 def backward(
-    state: NetworkState, settings: NetworkSettings, block: int, z: FloatArray, is_open: FloatArray,
-    probabilities: FloatArray, deltas: FloatArray,
+    state: NetworkState, settings: NetworkSettings, block: int, z: FloatArray, is_open: FloatArray, errors: FloatArray,
+    deltas: FloatArray,
 ) -> None:  # fmt: skip
-    """Move all weights of the open units; ``probabilities`` holds softmax minus target."""
+    """Move all weights between open units; ``errors`` are softmax minus target."""
     sizes = state.sizes
     hidden = sizes.shape[0] - 1
-    step = state.steps[block]
-    skip_zero = settings.optimizer == SGD
     row, place = 0, 0
     for layer in range(hidden):
         row += sizes[layer + 1] * (sizes[layer] + 1)
         place += sizes[layer] + 1
-    deltas[sizes[0] + 1 :] = 0.0
-    width = sizes[hidden] + 1
-    for c in range(probabilities.shape[0]):
-        start = row + c * width
-        delta = probabilities[c]
-        if hidden > 0:
-            send_back(state.parameters[start : start + width], delta, deltas[place : place + width])
-        move_row(
-            state, settings, start, z[place : place + width], is_open[place : place + width], delta, step
-        )  # fmt: skip
+    deltas[:] = 0.0
+    end = place + sizes[hidden] + 1
+    teach_outputs(state, settings, block, row, z[place:end], is_open[place:end], errors, deltas[place:end])
     for layer in range(hidden - 1, -1, -1):
-        above, width = place, sizes[layer] + 1
-        row -= sizes[layer + 1] * width
-        place -= width
-        for k in range(state.gates.shape[2]):
-            unit = state.gates[block, layer, k]
-            if unit < 0:
-                break
-            delta = np.float64(deltas[above + unit]) * slope(settings.activation, np.float64(z[above + unit]))
-            if delta == 0.0 and skip_zero:
-                continue
-            start = row + unit * width
-            if layer > 0:
-                send_back(state.parameters[start : start + width], delta, deltas[place : place + width])
-            move_row(
-                state, settings, start, z[place : place + width], is_open[place : place + width], delta, step
-            )  # fmt: skip
+        n_units = sizes[layer + 1]
+        for unit in range(place, place + n_units):
+            deltas[unit] = np.float64(deltas[unit]) * slope(settings.activation, np.float64(z[unit]))
+        above, own = place, deltas[place : place + n_units]
+        row -= n_units * (sizes[layer] + 1)
+        place -= sizes[layer] + 1
+        inputs, below = z[place:above], deltas[place:above]
+        if state.gates.shape[2] > 0:
+            teach_open_units(state, settings, block, layer, row, inputs, is_open[place:above], own, below)
+        else:
+            teach_all_units(state, settings, block, layer, row, inputs, is_open[above : above + n_units], own, below)
 
 
 @kernel
@@ -308,26 +383,28 @@ def new_seed(random_state: Any) -> IntArray:
     return np.random.default_rng(random_state).integers(2**63 - 1, size=2)
 
 
-def _rows(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float, dtype: Any) -> FloatArray:
-    """Weights uniform within ``bound``, biases zero."""
+def _weights(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float, dtype: Any) -> FloatArray:
+    """A row per unit: weights uniform within ``bound``, and a bias of zero."""
     rows = rng.uniform(-bound, bound, (n_units, n_inputs + 1))
     rows[:, -1] = 0.0
-    return rows.ravel().astype(dtype)
+    return rows.astype(dtype)
 
 
-def new_network(sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray) -> NetworkState:
-    """A network that knows no class and has no block yet."""
+def new_network(
+    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool
+) -> NetworkState:
+    """A network that knows no class yet; with gates it also has no block yet."""
     rng = draw(seed)
     hidden = len(sizes) - 1
-    parts = [_rows(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]
-    parameters = np.concatenate([np.empty(0, dtype), *parts])
+    layers = [_weights(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]
+    parameters = np.concatenate([np.empty(0, dtype), *((w if gated else w.T).ravel() for w in layers)])
     return NetworkState(
         parameters=parameters,
         velocity=np.zeros(0 if optimizer == SGD else len(parameters), dtype),
         power=np.zeros(len(parameters) if optimizer == ADAM else 0, dtype),
         sizes=sizes.astype(np.int64),
-        gates=np.empty((0, hidden, 0), np.int64),
-        steps=np.zeros(0, np.int64),
+        gates=np.empty((0 if gated else 1, hidden, 0), np.int64),
+        steps=np.zeros(0 if gated else 1, np.int64),
         counters=np.zeros(3, np.int64),
         class_rows=np.empty(0, np.int64),
         seed=seed,
@@ -338,8 +415,8 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
     """The network with an output unit for every class in ``class_rows``; those it has are kept."""
     known, width = len(state.class_rows), int(state.sizes[-1])
     dtype = state.parameters.dtype
-    new = [_rows(draw(state.seed, OUTPUT_ROW, row), 1, width, bound, dtype) for row in range(known, len(class_rows))]
-    parameters = np.concatenate([state.parameters, *new])
+    rngs = [draw(state.seed, OUTPUT_ROW, row) for row in range(known, len(class_rows))]
+    parameters = np.concatenate([state.parameters, *(_weights(rng, 1, width, bound, dtype)[0] for rng in rngs)])
     return state._replace(
         parameters=parameters,
         velocity=state.velocity if optimizer == SGD else grown(state.velocity, len(parameters)),
@@ -349,11 +426,15 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
 
 
 def unpack(state: NetworkState) -> list[FloatArray]:
-    """The rows of every layer as a matrix (units, inputs + 1): views, output units in the order of the classes."""
-    layers = []
-    start = 0
-    for n_inputs, n_units in zip(state.sizes, [*state.sizes[1:], len(state.class_rows)], strict=True):
-        stop = start + n_units * (n_inputs + 1)
-        layers.append(state.parameters[start:stop].reshape(n_units, n_inputs + 1))
-        start = stop
+    """Weights of every layer as a matrix (units, inputs + 1), biases last, outputs in order of appearance: views."""
+    layers, start = [], 0
+    by_unit = state.gates.shape[2] > 0
+    for layer, n_units in enumerate([*state.sizes[1:], len(state.class_rows)]):
+        width = state.sizes[layer] + 1
+        part = state.parameters[start : start + n_units * width]
+        if by_unit or layer == len(state.sizes) - 1:
+            layers.append(part.reshape(n_units, width))
+        else:
+            layers.append(part.reshape(width, n_units).T)
+        start += n_units * width
     return layers

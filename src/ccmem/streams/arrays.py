@@ -6,6 +6,7 @@ such table and any number of vectors of the same length, each a column under its
 
 from __future__ import annotations
 
+import contextlib
 import math
 import zipfile
 import zlib
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import FloatArray
-from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """The rows from one index up to another, asked for in order."""
@@ -90,17 +91,17 @@ class ArrayTable:
             if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
                 X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
             else:
-                X = np.empty((n_rows, len(places)), columns.dtype)
-                for i, name in enumerate(columns.features):
-                    X[:, i] = self._column(read, name)
+                X = side_by_side([self._column(read, name) for name in columns.features], n_rows, columns.dtype)
         if columns.label is not None:
             raw = self._column(read, columns.label)
             if raw.dtype.kind not in "fiubUS" or raw.ndim != 1:
                 raise SourceError(f"{self._file}: column {columns.label!r} of type {raw.dtype} cannot hold labels")
             values, codes = np.unique(raw, return_inverse=True)
+            if values.dtype.kind == "U" and values.view(f"{values.dtype.byteorder}u4").max(initial=0) > 0x10FFFF:
+                raise SourceError(f"{self._file}: column {columns.label!r} holds what is not text: the file is damaged")
             if values.dtype.kind == "S":
                 values = np.char.decode(values, "utf-8", "replace")
-            known, wrong = code_labels([None if v == "" else v for v in values.tolist()])
+            known, wrong = code_labels(values.tolist())
             labels = Labels(known.codes[codes], known.values)
             for row in np.flatnonzero(np.isin(codes, list(wrong))) if wrong else ():
                 faults[int(row)] = (columns.label, wrong[int(codes[row])])
@@ -119,15 +120,20 @@ def open_npy(file: str) -> ArrayTable:
 
 def open_npz(file: str) -> ArrayTable:
     """An NPZ file, compressed or not."""
+    handles = contextlib.ExitStack()
     try:
-        archive = zipfile.ZipFile(file)
+        archive = handles.enter_context(zipfile.ZipFile(file))
         parts = {}
         for name in archive.namelist():
             if name.endswith(".npy"):
-                parts[name[:-4]] = _stream(f"{file}, {name}", archive.open(name))
-        return ArrayTable(file, parts, archive.close)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError) as problem:
+                parts[name[:-4]] = _stream(f"{file}, {name}", handles.enter_context(archive.open(name)))
+        return ArrayTable(file, parts, handles.close)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, LookupError) as problem:
+        handles.close()
         raise SourceError(f"{file} is not an NPZ file that can be read: {problem}") from problem
+    except BaseException:
+        handles.close()
+        raise
 
 
 def open_array(array: Any) -> ArrayTable:
@@ -144,16 +150,7 @@ def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Row
         version = np.lib.format.read_magic(handle)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, column_order, dtype = read_header(handle)
-    except (
-        ValueError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-        TypeError,
-        SyntaxError,
-        MemoryError,
-        RecursionError,
-    ) as problem:
+    except Exception as problem:  # numpy parses the header with Python's own parser, which raises all sorts of things
         raise SourceError(f"{file} is not an NPY file that can be read: {str(problem)[:200]}") from problem
     if dtype.hasobject:
         raise SourceError(f"{file} holds Python objects, which are not loaded; save plain numbers or text instead")

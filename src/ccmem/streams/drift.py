@@ -61,7 +61,7 @@ def drifting_sensors(
     missing: float = 0.1,
     seed: int = 0,
 ) -> DriftingSensors:
-    """Plan a stream of ``n_rows``: ``n_states`` states first in turn, then in random order, each for about ``segment`` rows.
+    """Plan a stream of ``n_rows``: the states first in turn, then in random order, each for about ``segment`` rows.
 
     >>> stream = drifting_sensors(n_rows=20_000, seed=0)
     >>> [STATES[state] for _, state in stream.changes]

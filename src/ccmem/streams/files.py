@@ -13,6 +13,7 @@ The order is stated: sources as they are named; the files of a folder or of a pa
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import gzip
 import hashlib
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 from ccmem.streams.arrays import open_array, open_npy, open_npz
 from ccmem.streams.arrow import open_frame, open_ipc, open_parquet, pyarrow
-from ccmem.streams.lines import CSVTable, NDJSONTable
+from ccmem.streams.lines import CSVTable, LineTable, NDJSONTable
 from ccmem.streams.prefetch import Prefetch
 from ccmem.streams.tables import (
     Chunk,
@@ -50,7 +51,9 @@ FORMATS = {
     "npz": (".npz",),
 }
 """Format -> endings of file names. CSV and NDJSON may be compressed (``.gz``)."""
+_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, NotImplementedError, MemoryError, zlib.error)
 _HEAD = 4096
+_MOST_ROWS = 65_536
 _MOST_REMEMBERED = 10_000
 STDIN = "-"
 
@@ -76,6 +79,7 @@ class FileStream:
         self, sources: Source | Sequence[Source], *, features: Sequence[str] | None = None, label: str | None = None,
         format: str | None = None, on_bad_row: str = "stop", dtype: Any = None,
         resume: Mapping[str, Progress] | None = None, columns: Columns | None = None, skip_seen: bool = False,
+        chunk_rows: int | None = None,
     ) -> None:  # fmt: skip
         if on_bad_row not in ("stop", "skip"):
             raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
@@ -89,6 +93,7 @@ class FileStream:
         """How far every file has been handed over; give it to ``resume`` to go on from there."""
         self._skip_bad = on_bad_row == "skip"
         self._skip_seen = skip_seen
+        self._chunk_rows = chunk_rows or _MOST_ROWS
         self._format, self._features, self._label, self._dtype = format, features, label, dtype
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -138,26 +143,31 @@ class FileStream:
             if progress is None:
                 continue
             yield file_key(file), progress
-            table = open_table(file, self._format)
+            with _named(file):
+                table = open_table(file, self._format)
             try:
                 if self.columns is None:
                     may_miss = isinstance(table, NDJSONTable)
                     self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
                 columns = check_columns(table, file, self.columns)
-                first, anchor = progress.rows, progress.anchor
-                for batch in _guarded(table.batches(columns, progress.rows, progress.anchor), file):
-                    if columns.text_labels is None and batch.labels is not None and batch.labels.values:
-                        columns = columns._replace(text_labels=isinstance(batch.labels.values[0], str))
-                        self.columns = self.columns._replace(text_labels=columns.text_labels)
+                first = progress.rows
+                batches = table.batches(columns, progress.rows, progress.anchor)
+                while True:
+                    with _named(file):
+                        batch = next(batches, None)
+                    if batch is None:
+                        break
+                    columns = columns.knowing(batch.labels)
+                    self.columns = self.columns.knowing(batch.labels)
                     chunk, error = check_batch(batch, columns, file, first, self._skip_bad)
                     first += chunk.n_rows
-                    anchor = anchor if chunk.offset is None else (chunk.first, chunk.offset)
-                    yield chunk
+                    yield from chunk.pieces(self._chunk_rows)
                     if error is not None:
                         raise error
             finally:
                 table.close()
-            yield file_key(file), progress._replace(rows=first, complete=True, anchor=anchor)
+            end = (first, table.offset) if isinstance(table, LineTable) and _is_regular(file) else None
+            yield file_key(file), progress._replace(rows=first, complete=True, anchor=end)
 
     def _begin(self, file: str, known: Progress | None) -> Progress | None:
         """Where to begin in ``file``; None if there is nothing to read in it."""
@@ -167,8 +177,8 @@ class FileStream:
         if known is not None:
             if size < known.size or _head(file, min(known.size, _HEAD)) != known.head:
                 raise SourceError(
-                    f"{file} is not the file of which {known.rows} rows were learned before: its beginning has changed; "
-                    "learn it from its first row (--again), or under another name"
+                    f"{file} is not the file of which {known.rows} rows were learned before: its beginning has "
+                    "changed; learn it from its first row (--again), or under another name"
                 )
             if known.complete and size == known.size:
                 return None
@@ -180,7 +190,7 @@ class FileStream:
 def read_files(
     sources: Source | Sequence[Source], *, features: Sequence[str] | None = None, label: str | None = None,
     format: str | None = None, on_bad_row: str = "stop", dtype: Any = None,
-    resume: Mapping[str, Progress] | None = None,
+    resume: Mapping[str, Progress] | None = None, chunk_rows: int | None = None,
 ) -> FileStream:  # fmt: skip
     """A stream of (rows, labels) from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
 
@@ -194,10 +204,12 @@ def read_files(
         "skip" leaves such rows out and counts them in ``bad_rows``
     dtype : float32 or float64; None takes float32 if all columns of the first file fit in it
     resume : the ``progress`` of an earlier stream, to go on from there
+    chunk_rows : most rows in a chunk; None takes what is convenient (a few megabytes)
     """
     return FileStream(
-        sources, features=features, label=label, format=format, on_bad_row=on_bad_row, dtype=dtype, resume=resume
-    )
+        sources, features=features, label=label, format=format, on_bad_row=on_bad_row, dtype=dtype, resume=resume,
+        chunk_rows=chunk_rows,
+    )  # fmt: skip
 
 
 def as_chunks(
@@ -249,7 +261,7 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
                 raise SourceError(f"the folder {source} holds no file that can be read ({', '.join(FORMATS)})")
             files.extend(sorted(known, key=_natural))
         elif glob.has_magic(source):
-            found = [f for f in glob.glob(source, recursive=True) if Path(f).is_file()]
+            found = [f for f in glob.glob(source, recursive=True) if Path(f).is_file()]  # noqa: PTH207
             if not found:
                 raise FileNotFoundError(f"no file matches {source}")
             files.extend(sorted(found, key=_natural))
@@ -271,7 +283,7 @@ def format_of(file: str) -> str | None:
 
 def file_key(file: str) -> str:
     """The name under which progress is kept: the absolute path, or ``-``."""
-    return file if file == STDIN else os.path.abspath(file)
+    return file if file == STDIN else os.path.abspath(file)  # noqa: PTH100
 
 
 def open_table(file: str, format: str | None = None) -> Table:
@@ -298,9 +310,6 @@ def open_table(file: str, format: str | None = None) -> Table:
     seek: Callable[[int], Any] | None = source.seek if _is_regular(file) else None
     try:
         return make(file, source.read, seek, source.close)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        source.close()
-        raise SourceError(f"{file} is damaged: {problem}") from problem
     except BaseException:
         source.close()
         raise
@@ -328,11 +337,20 @@ class _Whole:
         """Nothing to do."""
 
 
-def _guarded(batches: Iterator[Any], file: str) -> Iterator[Any]:
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Turn whatever a reader raises over damaged data into one kind of error that names the file."""
     try:
-        yield from batches
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise SourceError(f"{file} is damaged: {problem}") from problem
+        yield
+    except SourceError:
+        raise
+    except OSError as problem:
+        if problem.errno is not None:  # the system's own: no such file, no permission, a disk that fails
+            raise
+        raise SourceError(f"{file} is damaged: {str(problem)[:300]}") from problem
+    except _FAULTS as problem:
+        what = str(problem)[:300] or type(problem).__name__
+        raise SourceError(f"{file} is damaged or not what its name says: {what}") from problem
 
 
 def _is_regular(file: str) -> bool:

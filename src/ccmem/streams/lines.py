@@ -37,7 +37,7 @@ class LineTable:
         self._file, self._read, self._seek, self.close = file, read, seek, close
         self.single = set()
         self._pending = b""
-        self._offset = 0
+        self.offset = 0  # of the first byte not yet handed over
         self._body = 0
         self._ended = False
 
@@ -47,13 +47,14 @@ class LineTable:
         if self._seek is not None and anchor is not None and self._body <= anchor[1] and anchor[0] <= skip:
             row = anchor[0]
             self._seek(anchor[1])
-            self._pending, self._offset, self._ended = b"", anchor[1], False
+            self._pending, self.offset, self._ended = b"", anchor[1], False
         while True:
-            start = self._offset
+            start = self.offset
             block = self._block()
             if block is None:
                 return
             batch = self._parse(block, columns)
+            columns = columns.knowing(batch.labels)
             n_rows = len(batch.X)
             if row + n_rows > skip:
                 cut = max(skip - row, 0)
@@ -69,12 +70,12 @@ class LineTable:
         while True:
             if self._ended:
                 block, self._pending = self._pending, b""
-                self._offset += len(block)
+                self.offset += len(block)
                 return block or None
             end = self._last_end(self._pending)
             if end:
                 block, self._pending = self._pending[:end], self._pending[end:]
-                self._offset += end
+                self.offset += end
                 return block
             if len(self._pending) > LONGEST_LINE:
                 raise SourceError(
@@ -118,7 +119,7 @@ class CSVTable(LineTable):
             raise SourceError(f"{file} is empty; a CSV file begins with a line of column names")
         end = self._header_end(first)
         header, rest = first[:end], first[end:]
-        self._pending, self._offset, self._body = rest + self._pending, end, end
+        self._pending, self.offset, self._body = rest + self._pending, end, end
         text = header.decode("utf-8-sig", "replace")
         self._delimiter = max(",;\t", key=text.count)
         self.columns = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter), [])
@@ -210,7 +211,7 @@ class NDJSONTable(LineTable):
         first = self._block()
         if first is None:
             raise SourceError(f"{file} is empty; an NDJSON file holds one JSON object a line")
-        self._pending, self._offset = first + self._pending, 0
+        self._pending, self.offset = first + self._pending, 0
         record: Any = None
         for line in first.splitlines():
             if line.strip():
@@ -246,8 +247,10 @@ class NDJSONTable(LineTable):
             )
         except pa.ArrowException:
             return None
-        lines = sum(1 for line in block.split(b"\n") if line.strip())
-        return from_table(table, columns) if table.num_rows == lines else None
+        # an object over two lines and two on one line would cancel out, so every line end must stand between objects
+        ends = block.strip().count(b"\n")
+        plain = ends == block.count(b"}\n{") + block.count(b"}\r\n{")
+        return from_table(table, columns) if plain and table.num_rows == ends + 1 else None
 
     def _parse_slowly(self, block: bytes, columns: Columns) -> Batch:
         rows: list[list[float]] = []

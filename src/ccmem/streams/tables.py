@@ -48,7 +48,7 @@ class Labels(NamedTuple):
     def array(self) -> Any:
         """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
         missing = self.codes == MISSING
-        if any(isinstance(value, str) for value in self.values) or not self.values:
+        if missing.all() or isinstance(self.values[self.codes[~missing][0]], str):
             return np.array([*self.values, None], object)[self.codes]
         numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
         return np.where(missing, np.nan, numbers) if missing.any() else numbers
@@ -85,6 +85,18 @@ class Chunk(NamedTuple):
         """Labels as ``partial_fit`` takes them, or None."""
         return None if self.labels is None else self.labels.array()
 
+    def pieces(self, size: int) -> Iterator[Chunk]:
+        """The chunk in parts of at most ``size`` good rows."""
+        first = self.first
+        for start in range(0, max(len(self.X), 1), size):
+            part = slice(start, start + size)
+            last = start + size >= len(self.X)
+            end = self.first + self.n_rows if last else int(self.rows[start + size - 1])
+            labels = None if self.labels is None else self.labels.take(part)
+            offset = self.offset if start == 0 else None
+            yield Chunk(self.X[part], labels, self.file, self.rows[part], first, end - first, offset)
+            first = end
+
     def head(self, n_rows: int) -> Chunk:
         """The first ``n_rows`` good rows, and the bad ones before them."""
         if n_rows >= len(self.X):
@@ -102,6 +114,12 @@ class Columns(NamedTuple):
     dtype: np.dtype[Any]
     text_labels: bool | None
     """Whether labels are text or whole numbers; None while no label has been seen."""
+
+    def knowing(self, labels: Labels | None) -> Columns:
+        """The same, knowing the kind of labels as soon as there are any."""
+        if self.text_labels is not None or labels is None or not labels.values:
+            return self
+        return self._replace(text_labels=isinstance(labels.values[0], str))
 
     @property
     def rows_at_a_time(self) -> int:
@@ -168,6 +186,16 @@ def _explain(batch: Batch, columns: Columns, file: str, first: int, row: int, la
     return BadRowError(file, first + row + 1, columns.label, f"the label {value!r} is {found}, all before were {known}")
 
 
+def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Columns as a matrix; many of them in groups, so that a line of the cache is written once and not eight times."""
+    X: FloatArray = np.empty((n_rows, len(columns)), dtype)
+    group = 8 if len(columns) >= 16 else 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, len(columns), group):
+            X[:, i : i + group] = np.array(columns[i : i + group]).T
+    return X
+
+
 def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
     """Labels of Python values (None or NaN: missing), and which rows hold something that cannot be a label."""
     places: dict[Any, int] = {}
@@ -187,7 +215,7 @@ def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
 def as_label(value: Any) -> str | int | None:
     """A label as text or whole number; None if it is missing."""
     if value is None or isinstance(value, str):
-        return value
+        return value or None
     if isinstance(value, float) and value != value:
         return None
     if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)) and int(value) == value:

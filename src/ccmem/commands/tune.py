@@ -1,0 +1,58 @@
+"""``ccmem tune``: search better settings for a model on a validation split, never on test data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+EPILOG = """\
+example:
+  ccmem tune mnist --models ccm iwta --candidates 24 --out tuned.json
+
+What is found is written after every model; the spaces searched are in ccmem/experiments/settings.toml.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("dataset", metavar="DATASET", help="mnist, fashion-mnist, notmnist or digits")
+    parser.add_argument("--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: all)")
+    parser.add_argument("--candidates", type=int, default=24, metavar="N", help="settings to try a model (default: 24)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="seed of split, search and streams (default: 0)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
+    parser.add_argument("--out", metavar="FILE", default="tuned.json", help="JSON file to add to (default: tuned.json)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one a core)")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ccmem._files import write_whole
+    from ccmem.datasets import load
+    from ccmem.datasets.raw import entry_of
+    from ccmem.experiments import model_names, settings
+    from ccmem.tuning import tune
+
+    models = options.models or model_names()
+    unknown = [model for model in models if model not in model_names()]
+    if unknown:
+        raise ValueError(f"unknown model {unknown[0]!r}; there are {', '.join(model_names())}")
+    if options.candidates < 1:
+        raise ValueError(f"--candidates {options.candidates} is not possible; it must be at least 1")
+    name = entry_of(options.dataset).name
+    path = Path(options.out)
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    data = load(name, folder=options.data, pixels=settings()["datasets"][name]["pixels"])
+    for model in models:
+        command = f"ccmem tune {name} --models {model} --candidates {options.candidates} --seed {options.seed}"
+        result = tune(data, model, options.candidates, options.seed, command, jobs=options.jobs,
+                      say=lambda text: print(text, file=sys.stderr, flush=True))  # fmt: skip
+        found.setdefault(name, {})[model] = result
+        write_whole(path, (json.dumps(found, indent=1) + "\n").encode())
+    if options.json:
+        json.dump({model: found[name][model] for model in models}, sys.stdout, indent=1)
+        print()
+    return 0

@@ -1,0 +1,245 @@
+"""From a stream of tasks to a task matrix R, under two protocols that must not be mixed up.
+
+**paper**   The published tables. Labels are shared by all tasks: the first, second, ... class of the task at hand
+            (digit parity on Split MNIST). Class conformity is measured with the task known: the predicted class is that
+            of the *true* task at the predicted place. A task-gated network sends the whole test pool of a task
+            through one gate (``predict_pool``).
+**strict**  What a user of a task-free learner gets: all classes compete, every sample is routed by itself, nothing
+            about tasks is known.
+
+R[i, j] is the accuracy on the test samples of task j after visit i of the stream (learning task i); tasks that have not
+been visited yet are not tested (NaN). A memory never sees labels, so one pass serves both protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ccmem import metrics
+from ccmem._typing import FloatArray, IntArray
+from ccmem.base import Lesson
+from ccmem.readout import ModalClassifier
+from ccmem.streams.splits import TaskStream, class_tasks, split_by_class
+
+if TYPE_CHECKING:
+    from ccmem.datasets import ImageData
+
+PAPER, STRICT = "paper", "strict"
+PROTOCOLS = (PAPER, STRICT)
+
+UNLABELED = -1
+
+
+class Stopped(Exception):  # noqa: N818 - not an error
+    """A run was asked to stop before its end."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A data set divided into tasks, its test rows grouped by task; shared by all trials, never changed."""
+
+    X: FloatArray
+    y: IntArray
+    rows: IntArray
+    """Rows of X to learn from."""
+    X_test: FloatArray
+    y_test: IntArray
+    tasks: tuple[tuple[int, ...], ...]
+    """The classes of every task."""
+    test_parts: tuple[slice, ...]
+    """Where the test rows of every task are."""
+
+    @classmethod
+    def of(cls, data: ImageData, n_tasks: int = 5, class_order: Sequence[int] | None = None) -> Benchmark:
+        """Learn from the training part, test on the test part."""
+        tasks = class_tasks(data.y_train, n_tasks, class_order)
+        return cls._grouped(data.X_train, data.y_train, np.arange(len(data.y_train)), data.X_test, data.y_test, tasks)
+
+    @classmethod
+    def validation(cls, data: ImageData, n_tasks: int = 5, part: float = 1 / 6, seed: int = 0) -> Benchmark:
+        """Learn from most of the training part and test on the rest of it; the test part is not touched."""
+        tasks = class_tasks(data.y_train, n_tasks)
+        order = np.random.default_rng(seed).permutation(len(data.y_train))
+        held_out, rest = np.split(order, [round(part * len(order))])
+        return cls._grouped(
+            data.X_train, data.y_train, np.sort(rest), data.X_train[held_out], data.y_train[held_out], tasks
+        )
+
+    @classmethod
+    def _grouped(cls, X: FloatArray, y: IntArray, rows: IntArray, X_test: FloatArray, y_test: IntArray,
+                 tasks: tuple[tuple[int, ...], ...]) -> Benchmark:  # fmt: skip
+        members = [np.flatnonzero(np.isin(y_test, classes)) for classes in tasks]
+        for task, part in enumerate(members):
+            if len(part) == 0:
+                raise ValueError(f"task {task} (classes {tasks[task]}) has no test samples; give every class some")
+        edges = np.cumsum([0, *map(len, members)]).tolist()
+        order = np.concatenate(members)
+        parts = tuple(slice(start, end) for start, end in pairwise(edges))
+        return cls(X, y, rows, X_test[order], y_test[order], tasks, parts)
+
+    def stream(self, seed: Any) -> TaskStream:
+        """The class-incremental stream of one trial, with indices into ``X``."""
+        order = [label for task in self.tasks for label in task]
+        stream = split_by_class(self.y[self.rows], len(self.tasks), class_order=order, random_state=seed)
+        return TaskStream(self.rows[stream.indices], stream.labelled, stream.tasks, stream.visits,
+                          stream.change_points, stream.sample_tasks, stream.chunk_size)  # fmt: skip
+
+    @property
+    def places(self) -> IntArray:
+        """Class -> its place in its task: 0 for the first class, 1 for the second, ..."""
+        places = np.zeros(max(max(task) for task in self.tasks) + 1, np.int64)
+        for task in self.tasks:
+            places[list(task)] = np.arange(len(task))
+        return places
+
+    @property
+    def width(self) -> int:
+        """Classes in the largest task: how many shared labels there are."""
+        return max(map(len, self.tasks))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one model did on one stream under one protocol."""
+
+    protocol: str
+    R: FloatArray
+    """Accuracy on task j after visit i; NaN where it was not tested."""
+    predicted: IntArray
+    """Predicted class of every test row after the last visit (-1 where the task at hand has no such place)."""
+    true: IntArray
+    model: Any
+    """The fitted model."""
+
+    def metrics(self) -> dict[str, float]:
+        """Everything the tables need; retention only where every task was visited once, in order."""
+        found = {"ACC": float(np.nanmean(self.R[-1]))}
+        if self.R.shape[0] == self.R.shape[1]:
+            found |= {
+                "BWT": metrics.backward_transfer(self.R),
+                "BWT triangle": metrics.backward_transfer_triangle(self.R),
+                "forgetting first to last": metrics.forgetting_first_to_last(self.R),
+                "forgetting best to last": metrics.forgetting_best_to_last(self.R),
+            }
+        return found | metrics.conformity(self.true, self.predicted)
+
+
+def never() -> bool:
+    """Goes on."""
+    return False
+
+
+def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str] = PROTOCOLS, *,
+        watch: Callable[[Lesson], None] | None = None,
+        stop: Callable[[], bool] = never) -> dict[str, Outcome]:  # fmt: skip
+    """Teach clones of ``model`` the stream and test them after every visit.
+
+    Parameters
+    ----------
+    model : ModalClassifier, or any classifier with ``partial_fit(X, y, classes=...)`` and ``predict``
+        One with ``predict_pool`` uses it under the paper protocol.
+    benchmark, stream
+        What to learn, in which order.
+    protocols : sequence of "paper", "strict"
+    watch : function, optional
+        Called with what every chunk did to a memory (ModalClassifier only).
+    stop : function, optional
+        Asked before every chunk; when it says yes, :class:`Stopped` is raised.
+    """
+    unknown = [protocol for protocol in protocols if protocol not in PROTOCOLS]
+    if unknown:
+        raise ValueError(f"unknown protocol {unknown[0]!r}; there are {' and '.join(PROTOCOLS)}")
+    if isinstance(model, ModalClassifier):
+        return _run_memory(model, benchmark, stream, protocols, watch, stop)
+    return {protocol: _run_network(model, benchmark, stream, protocol, stop) for protocol in protocols}
+
+
+def _visits(benchmark: Benchmark, stream: TaskStream, teach: Callable[[FloatArray, IntArray], None],
+            stop: Callable[[], bool]) -> Iterator[tuple[int, list[int]]]:  # fmt: skip
+    """Teach visit after visit; after each, tell its index and the tasks seen so far."""
+    seen: set[int] = set()
+    visit = 0
+    for chunk in stream:
+        if stop():
+            raise Stopped
+        if chunk.visit != visit:
+            seen.add(stream.visits[visit])
+            yield visit, sorted(seen)
+            visit = chunk.visit
+        labels = np.where(chunk.labelled, benchmark.y[chunk.indices], UNLABELED)
+        teach(benchmark.X[chunk.indices], labels)
+    seen.add(stream.visits[visit])
+    yield visit, sorted(seen)
+
+
+def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str],
+                watch: Callable[[Lesson], None] | None, stop: Callable[[], bool]) -> dict[str, Outcome]:  # fmt: skip
+    classifier = clone(model).set_params(unlabeled=UNLABELED)
+    places = benchmark.places
+    R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
+    predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
+
+    def teach(X: FloatArray, labels: IntArray) -> None:
+        lesson = classifier._teach(X, labels, None)
+        if watch is not None:
+            watch(lesson)
+
+    for visit, seen in _visits(benchmark, stream, teach, stop):
+        for task in seen:
+            part = benchmark.test_parts[task]
+            votes = classifier._votes_for(benchmark.X_test[part])
+            for protocol in protocols:
+                if protocol == STRICT:
+                    answer = classifier.classes_[votes.argmax(axis=1)]
+                else:
+                    shared = np.eye(benchmark.width, dtype=np.int64)[places[classifier.classes_]]
+                    answer = _class_at(benchmark, task, (votes @ shared).argmax(axis=1))
+                R[protocol][visit, task] = np.mean(answer == benchmark.y_test[part])
+                predicted[protocol][part] = answer
+    return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, classifier) for p in protocols}
+
+
+def _run_network(
+    model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[], bool]
+) -> Outcome:
+    network = clone(model)
+    takes_unlabeled = "unlabeled" in network.get_params(deep=False)
+    if takes_unlabeled:
+        network.set_params(unlabeled=UNLABELED)
+    places = benchmark.places
+    classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
+    as_pool = protocol == PAPER and hasattr(network, "predict_pool")
+    R = np.full((len(stream.visits), len(benchmark.tasks)), np.nan)
+    predicted = np.full(len(benchmark.y_test), -1)
+
+    def teach(X: FloatArray, labels: IntArray) -> None:
+        labelled = labels != UNLABELED
+        if not takes_unlabeled and not labelled.all():
+            X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
+        if len(labels):
+            targets = np.where(labelled, places[labels], UNLABELED) if protocol == PAPER else labels
+            network.partial_fit(X, targets, classes=classes)
+
+    for visit, seen in _visits(benchmark, stream, teach, stop):
+        for task in seen:
+            part = benchmark.test_parts[task]
+            X = benchmark.X_test[part]
+            answer = network.predict_pool(X) if as_pool else network.predict(X)
+            if protocol == PAPER:
+                answer = _class_at(benchmark, task, answer)
+            R[visit, task] = np.mean(answer == benchmark.y_test[part])
+            predicted[part] = answer
+    return Outcome(protocol, R, predicted, benchmark.y_test, network)
+
+
+def _class_at(benchmark: Benchmark, task: int, places: IntArray) -> IntArray:
+    """The class of ``task`` at each place; -1 beyond its last one."""
+    classes = np.full(benchmark.width, -1)
+    classes[: len(benchmark.tasks[task])] = benchmark.tasks[task]
+    return classes[places]

@@ -1,0 +1,46 @@
+"""Results as something to read: tables for the terminal and in Markdown, figures, and one self-contained page."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ccmem._files import write_whole
+from ccmem.report.page import page
+from ccmem.report.tables import Cell, Line, Table, summary, tables
+from ccmem.report.text import for_markdown, for_terminal
+
+__all__ = ["Cell", "Line", "Table", "for_markdown", "for_terminal", "page", "summary", "tables", "write_report"]
+
+
+def write_report(results: Mapping[str, Mapping[str, Any]], folder: Path, command: str, *, figures: bool = True,
+                 seconds: float | None = None) -> Path:  # fmt: skip
+    """Write figures, tables.md and report.html into ``folder``; return the page's path."""
+    pictures: dict[str, list[tuple[str, bytes]]] = {}
+    if figures:
+        try:
+            for name, result in results.items():
+                pictures[name] = _pictures(result, folder)
+        except ImportError as problem:
+            print(f"ccmem: no figures: {problem}", file=sys.stderr)
+    markdown = "\n".join(for_markdown(table) for result in results.values() for table in tables(result))
+    write_whole(folder / "tables.md", markdown.encode())
+    html = page(results, pictures, command, seconds)
+    write_whole(folder / "report.html", html.encode())
+    return folder / "report.html"
+
+
+def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]]:
+    from ccmem.report.figures import draw
+
+    found = []
+    for name, caption, figure in draw(result, folder):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+        content = buffer.getvalue()
+        write_whole(folder / "figures" / f"{name}.png", content)
+        found.append((caption, content))
+    return found

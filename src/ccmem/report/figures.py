@@ -1,0 +1,95 @@
+"""The figures of a report, drawn from a result file and the memories kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmem import experiments, plots
+from ccmem._typing import FloatArray, IntArray
+from ccmem.memory import Event
+from ccmem.protocol import PAPER, PROTOCOLS
+
+
+@dataclass(frozen=True)
+class KeptMemory:
+    """A memory as a run left it: what the figures read of a fitted one."""
+
+    prototypes_: FloatArray
+    win_counts_: IntArray
+    events_: list[Event]
+    n_samples_seen_: int
+    rejected: Any = None
+    unit_blocks_: IntArray | None = None
+
+    @classmethod
+    def read(cls, path: Path, trial: Mapping[str, Any], n_samples: int) -> KeptMemory | None:
+        """The memory in a file that a run wrote; None if the model has none."""
+        with np.load(path) as kept:
+            if "prototypes" not in kept:
+                return None
+            rejected = np.unpackbits(kept["rejected"], count=n_samples).astype(bool) if "rejected" in kept else None
+            return cls(
+                kept["prototypes"], kept["wins"], [Event(**event) for event in trial.get("events", [])], n_samples,
+                rejected, kept.get("blocks"),
+            )  # fmt: skip
+
+
+def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """Name, caption and matplotlib Figure of every figure of a data set."""
+    about = result["dataset"]
+    name, title = about["name"], about["title"]
+    rows = {row_name: row for row_name, row in result["rows"].items() if row["trials"]}
+    kept = dict(_kept(name, rows, folder, about["n_train"]))
+    shape = tuple(about["image_shape"])
+    for tuned, which in ((False, "with the paper's settings"), (True, "tuned")):
+        grids = {rows[row]["title"]: memory for row, memory in kept.items() if row.endswith(experiments.TUNED) == tuned}
+        if grids:
+            figure = plots.memories(grids, shape)
+            caption = f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row."
+            yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
+    for protocol in PROTOCOLS:
+        published = {row["title"]: experiments.paper()[name][row_name]["ACC"][0] for row_name, row in rows.items()
+                     if protocol == PAPER and row_name in experiments.paper().get(name, {})}  # fmt: skip
+        bars = {row["title"]: _spread(row, protocol) for row in rows.values()}
+        axes = plots.accuracy_chart(bars, published=published, title=f"{title}, {protocol} protocol")
+        yield (
+            f"{name}-acc-{protocol}",
+            f"ACC of every model, {protocol} protocol, with the spread over trials.",
+            axes.figure,
+        )
+        matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values()}
+        names = ["/".join(about["class_names"][label] for label in task) for task in about["tasks"]]
+        if max(map(len, names)) > 7:
+            names = [str(number + 1) for number in range(len(names))]
+        figure = plots.task_matrices(matrices, task_names=names)
+        yield f"{name}-R-{protocol}", f"Task matrices R, {protocol} protocol, mean of the trials.", figure
+    for row_name, memory in kept.items():
+        if memory.rejected is not None:
+            figure = plots.stream_trace(memory, rejected=memory.rejected, change_points=about["change_points"])
+            caption = f"{rows[row_name]['title']}: block in use, events, alarm and rejected samples (first trial)."
+            yield f"{name}-stream-{row_name}", caption, figure
+
+
+def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, KeptMemory]]:
+    for row_name, row in rows.items():
+        path = folder / "memories" / f"{name}-{row_name}.npz"
+        if "0" in row["trials"] and path.is_file():
+            memory = KeptMemory.read(path, row["trials"]["0"], n_samples)
+            if memory is not None:
+                yield row_name, memory
+
+
+def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:
+    values = [trial["protocols"][protocol]["metrics"]["ACC"] for trial in row["trials"].values()]
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _mean_matrix(row: Mapping[str, Any], protocol: str) -> FloatArray:
+    matrices = [np.array(trial["protocols"][protocol]["R"], np.float64) for trial in row["trials"].values()]
+    mean: FloatArray = np.mean(matrices, axis=0)
+    return mean

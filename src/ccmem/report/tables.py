@@ -1,0 +1,143 @@
+"""From a result file and the printed tables to tables of cells, which terminal, page and Markdown only lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmem import experiments
+from ccmem.protocol import PAPER, STRICT
+
+METRICS = ("ACC", "BWT", "FMI", "ARI", "V-M")
+
+VERIFIED, BETTER, MISSED, QUOTED, NONE = "verified", "better", "missed", "quoted", ""
+"""Verdicts: within the allowed distance; beyond it on the good side, where that counts; neither; not run here."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table: ours over the trials, and the paper's beside it if there is one."""
+
+    metric: str
+    mean: float | None
+    std: float | None
+    paper: tuple[float, float] | None = None
+    verdict: str = NONE
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.paper is None or self.mean is None else self.mean - self.paper[0]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model of a table."""
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    n_trials: int
+    units: str = ""
+    """How many units and blocks the memory had at the end."""
+    seconds: float | None = None
+
+    @property
+    def tuned(self) -> bool:
+        return self.name.endswith(experiments.TUNED)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One protocol on one data set."""
+
+    dataset: str
+    title: str
+    protocol: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """The tables of a data set: paper protocol, then strict."""
+    return [_table(result, PAPER), _table(result, STRICT)]
+
+
+def _table(result: Mapping[str, Any], protocol: str) -> Table:
+    about = result["dataset"]
+    name = about["name"]
+    lines = [_line(name, protocol, row_name, row) for row_name, row in result["rows"].items() if row["trials"]]
+    if protocol == PAPER:
+        lines = _quoted(name) + lines
+    trials = sorted({line.n_trials for line in lines if line.n_trials})
+    counted = " to ".join(str(count) for count in {trials[0]: 0, trials[-1]: 0}) if trials else "0"
+    notes = [f"{counted} trials; {about['n_train']:,} training images, {about['n_test']:,} test images"]
+    theirs = experiments.paper()["n_train"].get(name)
+    if protocol == PAPER and theirs is not None and theirs != about["n_train"]:
+        notes.append(f"the paper learned from {theirs:,} training images, these runs from {about['n_train']:,}")
+    notes += [f"data: {note}" for note in about["notes"]]
+    return Table(name, f"{about['title']}, {protocol} protocol", protocol, tuple(lines), tuple(notes))
+
+
+def _quoted(dataset: str) -> list[Line]:
+    found = []
+    for name, facts in experiments.paper()["quoted"].items():
+        if dataset in facts:
+            cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in facts[dataset].items())
+            found.append(Line(name, facts["title"], cells, 0))
+    return found
+
+
+def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Line:
+    trials = list(row["trials"].values())
+    cells = []
+    for metric in METRICS:
+        values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
+        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        printed = experiments.paper().get(dataset, {}).get(name, {}).get(metric) if protocol == PAPER else None
+        verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
+        cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
+    units = ""
+    if "units" in trials[0]:
+        units = _range([trial["used_units"] for trial in trials])
+        if "blocks" in trials[0]:
+            units += f" in {_range([trial['blocks'] for trial in trials])} blocks"
+    seconds = float(np.mean([trial["seconds"] for trial in trials]))
+    return Line(name, row["title"], tuple(cells), len(trials), units, seconds)
+
+
+def _range(values: list[int]) -> str:
+    return str(min(values)) if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+
+def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) -> str:
+    """Whether ours counts as a reproduction; all five metrics are better when larger."""
+    facts = experiments.paper()
+    floor = facts["floor"].get(dataset, {}).get(name, {}).get(metric)
+    if floor is not None:
+        return MISSED if round(ours, 4) < floor else BETTER if ours > printed else VERIFIED
+    tolerance = facts["tolerance"][name]
+    if round(abs(ours - printed), 4) <= tolerance[metric]:  # to the digits that are printed
+        return VERIFIED
+    return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED
+
+
+def summary(result: Mapping[str, Any]) -> dict[str, Any]:
+    """All tables of a data set as JSON values."""
+    found: dict[str, Any] = {"dataset": result["dataset"], "versions": result["versions"], "protocols": {}}
+    for table in tables(result):
+        found["protocols"][table.protocol] = {
+            line.name: {
+                "title": line.title, "trials": line.n_trials, "units": line.units,
+                "metrics": {
+                    cell.metric: {"mean": cell.mean, "std": cell.std, "paper": cell.paper and list(cell.paper),
+                                  "difference": cell.difference, "verdict": cell.verdict}
+                    for cell in line.cells
+                },
+            }
+            for line in table.lines
+        }  # fmt: skip
+    return found

@@ -1,0 +1,92 @@
+"""Tables for the terminal, and the same as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ccmem.report.tables import METRICS, NONE, QUOTED, Cell, Line, Table
+
+COMPARED = ("model", "metric", "paper", "ours", "difference", "verdict")
+
+
+def figure(mean: float | None, std: float | None) -> str:
+    """A mean and its spread over the trials."""
+    return "" if mean is None else f"{mean:.4f} ± {std:.4f}"
+
+
+def compared(table: Table) -> list[tuple[str, ...]]:
+    """Lines with a printed twin, a cell each: paper, ours, difference, verdict."""
+    found: list[tuple[str, ...]] = []
+    for line in table.lines:
+        for number, cell in enumerate(cell for cell in line.cells if cell.paper is not None):
+            assert cell.paper is not None
+            gap = cell.difference
+            found.append((
+                line.title if number == 0 else "", cell.metric, figure(*cell.paper),
+                "quoted, not run" if cell.verdict == QUOTED else figure(cell.mean, cell.std),
+                "" if gap is None else f"{gap:+.4f}", "" if cell.verdict == QUOTED else cell.verdict,
+            ))  # fmt: skip
+    return found
+
+
+def measured(table: Table, *, only_new: bool) -> list[tuple[str, ...]]:
+    """Lines as we measured them, a model each; ``only_new`` leaves out those that :func:`compared` has shown whole."""
+    found = []
+    for line in table.lines:
+        if line.n_trials and not (only_new and all(cell.paper is not None for cell in line.cells)):
+            found.append(
+                (line.title, *[figure(cell.mean, cell.std) for cell in line.cells], line.units, _seconds(line))
+            )
+    return found
+
+
+def _seconds(line: Line) -> str:
+    return "" if line.seconds is None else f"{line.seconds:.1f}"
+
+
+MEASURED = ("model", *METRICS, "units used", "s/trial")
+
+
+def verdicts(table: Table) -> str:
+    """One sentence: how many cells came out how."""
+    cells: list[Cell] = [cell for line in table.lines for cell in line.cells if cell.verdict not in (NONE, QUOTED)]
+    if not cells:
+        return ""
+    words = [cell.verdict for cell in cells]
+    parts = [f"{words.count(word)} {word}" for word in ("verified", "better", "missed") if word in words]
+    return f"{len(cells)} cells: {', '.join(parts)}"
+
+
+def for_terminal(table: Table) -> str:
+    """A table as text with aligned columns."""
+    parts = [table.title, "=" * len(table.title), *table.notes]
+    twins = compared(table)
+    if twins:
+        parts += ["", _aligned([COMPARED, *twins]), verdicts(table)]
+    rest = measured(table, only_new=bool(twins))
+    if rest:
+        parts += ["", _aligned([MEASURED, *rest])]
+    return "\n".join(parts) + "\n"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    text = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([text[0], "-" * (sum(widths) + 2 * len(widths) - 2), *text[1:]])
+
+
+def for_markdown(table: Table) -> str:
+    """A table as Markdown."""
+    parts = [f"### {table.title}", "", "; ".join(table.notes) + "."]
+    twins = compared(table)
+    if twins:
+        parts += ["", _piped([COMPARED, *twins]), "", verdicts(table) + "."]
+    rest = measured(table, only_new=bool(twins))
+    if rest:
+        parts += ["", _piped([MEASURED, *rest])]
+    return "\n".join(parts) + "\n"
+
+
+def _piped(lines: Sequence[Sequence[str]]) -> str:
+    text = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([text[0], "|" + "---|" * len(lines[0]), *text[1:]])
