@@ -1,6 +1,6 @@
 """The CCM-MLP: a perceptron whose hidden units are gated by the task pointer of a continual competitive memory.
 
-The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 4.5):
+The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 3.2):
 
     g_l = Q_l[t],   z_l = g_l * phi(W_l z_(l-1) + b_l)
 
@@ -210,7 +210,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         memory = self._new_memory() if first else self.memory_
         rows = memory._check_chunk(X)
         codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
-        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
+        state = self._new_network(rows.shape[1], rows.dtype, gated=True) if first else self._state
         if first:
             state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
         self._state = self._grow(state, class_rows, n_now)
@@ -230,7 +230,12 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             learned = np.where(rejected, REJECTED, blocks)
             self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
             taught.append(learned)
+        memory._tell()
         return np.concatenate(taught)
+
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.memory_._widen(n_features)
 
     def _make_gates(self, n_blocks: int) -> None:
         known = len(self._state.gates)
@@ -273,7 +278,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
 
     def _pointers(self, rows: FloatArray) -> IntArray:
         """The block of each row's best matching slot."""
-        return self.memory_._winners(rows) // self.memory_.n_slots
+        return self.memory_.unit_blocks_[self.memory_._winners(rows)]
 
     def _check_pool(self, X: Any) -> FloatArray:
         self._require_classes()
@@ -284,3 +289,22 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
         return self.memory_
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        return {**export_network(self), "memory_": self.memory_}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names
+        from ccmem.predictors._saved import import_network
+
+        check_names("GatedMLP", fields, ("state", "counters", "classes_", "memory_"))
+        self._check_settings()
+        memory = fields["memory_"]
+        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
+            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
+        import_network(self, fields, int(memory.n_features_in_), memory.n_blocks_, self._open_units())
+        if self._state.parameters.dtype != memory._state.prototypes.dtype:
+            raise ValueError("GatedMLP: its memory and its network are not of one type")
+        self.memory_ = memory

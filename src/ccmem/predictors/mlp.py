@@ -1,6 +1,6 @@
 """A multilayer perceptron that learns one sample at a time.
 
-For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 4.5):
+For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 3.2):
 
     z_0 = x,   h_l = W_l z_(l-1) + b_l,   z_l = phi(h_l)         hidden layers
     p = softmax(W_out z_L + b_out)                               over the classes that have appeared
@@ -155,26 +155,21 @@ class OnlineMLP(OnlineNetwork):
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.n_features_in_ = n_features
+
     def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
         self._check_settings()
         first = not self.__sklearn_is_fitted__()
         rows = check_rows(self, X, None if first else self._state.parameters.dtype)
         codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
-        state = self._new_network(rows.shape[1], rows.dtype) if first else self._state
-        if first:
-            state = state._replace(gates=self._all_units(), steps=np.zeros(1, np.int64))
+        state = self._new_network(rows.shape[1], rows.dtype, gated=False) if first else self._state
         self._state = self._grow(state, class_rows, n_now)
         self.classes_, self._began_with = all_classes, self._shape()
         blocks = np.zeros(len(rows), np.int64)
         self._run(rows, codes, blocks)
         return blocks
-
-    def _all_units(self) -> IntArray:
-        """One block in which every unit takes part."""
-        gates = np.full((1, len(self.hidden_sizes), max(self.hidden_sizes, default=0)), -1, np.int64)
-        for layer, size in enumerate(self.hidden_sizes):
-            gates[0, layer, :size] = np.arange(size)
-        return gates
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -185,3 +180,20 @@ class OnlineMLP(OnlineNetwork):
         if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
             return None
         return x.reshape(1, -1)
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
+        return {**export_network(self), "n_features_in_": int(self.n_features_in_), **names}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.predictors._saved import import_network
+
+        needed = ("state", "counters", "classes_", "n_features_in_")
+        check_names("OnlineMLP", fields, needed, ("feature_names_in_",))
+        if "feature_names_in_" in fields:
+            check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
+        import_network(self, fields, fields["n_features_in_"], least_blocks=1, n_open=[])
+        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})

@@ -1,27 +1,24 @@
-"""The network that all predictors share: its state, and the kernels that run it forward and teach it.
+"""The network that all predictors share: its state, how it begins, and how it grows with classes.
 
-A unit owns one row of weights, its bias last: the bias is the weight of a constant input of one that stands behind the
-activities of every layer. All rows lie one after the other in one vector, first hidden layer first, output units last
-and in the order in which their classes appeared, so that a new class is one more row at the end. Which units of a
-hidden layer take part is said by a list per block ("gate"); the rest are neither computed nor changed. A network
-without gates has one block with every unit in it.
+All weights lie in one vector, first hidden layer first. The bias of a unit is the weight of a constant input of one
+that stands behind the activities of every layer. Output units come last, a row of weights each, in the order in which
+their classes appeared: a new class is one more row at the end. Hidden layers lie in one of two ways:
 
-Activities, deltas and weights are in the type of the data, sums of products come from the lanes of
-:mod:`ccmem.competition`, and softmax and activation functions are computed in double.
+* with gates, a list of units per block, also a row per unit: only the units of the block in use are computed or moved;
+* without, a row per *input*, so that an input of zero (a black pixel, a silent ReLU) costs nothing at all.
+
+Activities, deltas and weights are in the type of the data; sums have a fixed order (input by input, or in the lanes of
+:mod:`ccmem.competition`); softmax and activation functions are computed in double.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._jit import kernel
-from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
-from ccmem.competition import dot
-from ccmem.memory import SEEN, grown
+from ccmem.memory import grown
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 RELU, TANH, SIGMOID = range(3)
@@ -34,14 +31,12 @@ TAUGHT, CLASSES = 1, 2
 OUTPUT_ROW, GATE_ORDER, GATE_DRAW = 1, 2, 3
 """What a random number is for; see :func:`draw`."""
 
-BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
-
 
 class NetworkState(NamedTuple):
     """All that changes while a network learns."""
 
     parameters: FloatArray
-    """Rows of weights and bias, one per unit."""
+    """Weights and biases of all layers; :func:`unpack` tells them apart."""
     velocity: FloatArray
     """Running mean of the gradient, one entry per parameter (momentum, Adam); empty for plain SGD."""
     power: FloatArray
@@ -49,7 +44,8 @@ class NetworkState(NamedTuple):
     sizes: IntArray
     """Number of inputs, then of units in every hidden layer."""
     gates: IntArray
-    """Units that take part, ascending: an array of shape (blocks, hidden layers, units), padded with -1."""
+    """Units that take part, ascending: an array of shape (blocks, hidden layers, units), padded with -1; without units
+    in a network without gates, which has one block."""
     steps: IntArray
     """How often each block was taught."""
     counters: IntArray
@@ -64,286 +60,6 @@ class NetworkSettings(NamedTuple):
     optimizer: int
     learning_rate: float
     momentum: float
-
-
-# Kernels -------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def activate(kind: int, h: float) -> float:
-    """phi(h)"""
-    if kind == RELU:
-        return h if h > 0.0 else 0.0
-    if kind == TANH:
-        return math.tanh(h)
-    if h >= 0.0:  # both forms keep the exponential below one
-        return 1.0 / (1.0 + math.exp(-h))
-    return math.exp(h) / (1.0 + math.exp(h))
-
-
-@kernel
-def slope(kind: int, z: float) -> float:
-    """phi'(h), from z = phi(h)."""
-    if kind == RELU:
-        return 1.0 if z > 0.0 else 0.0
-    if kind == TANH:
-        return 1.0 - z * z
-    return z * (1.0 - z)
-
-
-@kernel
-def open_gates(state: NetworkState, block: int, is_open: FloatArray, z: FloatArray) -> None:
-    """Mark the inputs that ``block`` lets through in every layer, and silence all others."""
-    sizes = state.sizes
-    z[sizes[0] :] = 0.0
-    is_open[: sizes[0]] = 1.0
-    is_open[sizes[0] :] = 0.0
-    place = 0
-    for layer in range(sizes.shape[0]):
-        if layer > 0:
-            for k in range(state.gates.shape[2]):
-                unit = state.gates[block, layer - 1, k]
-                if unit >= 0:
-                    is_open[place + unit] = 1.0
-        place += sizes[layer] + 1
-        is_open[place - 1] = 1.0
-        z[place - 1] = 1.0
-
-
-@kernel
-def descend(row: FloatArray, inputs: FloatArray, change: float) -> None:
-    """One step of plain SGD for one unit: row <- row - change * inputs."""
-    for i in range(row.shape[0]):
-        row[i] -= change * inputs[i]
-
-
-@kernel
-def settle(parameters: FloatArray, width: int, owed: FloatArray, unit: int, inputs: FloatArray) -> None:
-    """Make the step that a unit of the first hidden layer still owes for the ``inputs`` before."""
-    if owed[unit] != 0.0:
-        descend(parameters[unit * width : (unit + 1) * width], inputs, owed[unit])
-        owed[unit] = 0.0
-
-
-@kernel
-def settle_all(state: NetworkState, block: int, owed: FloatArray, before: FloatArray) -> None:
-    """Make all steps that the first hidden layer still owes."""
-    if block < 0 or state.sizes.shape[0] == 1:
-        return
-    for k in range(state.gates.shape[2]):
-        unit = state.gates[block, 0, k]
-        if unit >= 0:
-            settle(state.parameters, before.shape[0], owed, unit, before)
-
-
-@kernel
-def forward(
-    state: NetworkState, kind: int, block: int, z: FloatArray, owed: FloatArray, before: FloatArray, scores: FloatArray
-) -> None:
-    """Fill the hidden activities and the scores (logits) of one sample, whose inputs stand in ``z`` already.
-
-    The first layer, by far the largest, makes the step that it owes for the sample before just when its row is needed
-    again: same result, half the traffic.
-    """
-    sizes, gates, parameters = state.sizes, state.gates, state.parameters
-    row, place = 0, 0
-    for layer in range(sizes.shape[0] - 1):
-        width = sizes[layer] + 1
-        inputs = z[place : place + width]
-        place += width
-        for k in range(gates.shape[2]):
-            unit = gates[block, layer, k]
-            if unit < 0:
-                break
-            if layer == 0:
-                settle(parameters, width, owed, unit, before)
-            start = row + unit * width
-            z[place + unit] = activate(kind, dot(parameters[start : start + width], inputs))
-        row += sizes[layer + 1] * width
-    width = sizes[-1] + 1
-    inputs = z[place : place + width]
-    for c in range(scores.shape[0]):
-        start = row + c * width
-        scores[c] = dot(parameters[start : start + width], inputs)
-
-
-@kernel
-def softmax(scores: FloatArray) -> bool:
-    """Turn scores into probabilities, in place; False if they are not finite."""
-    most = -np.inf
-    for c in range(scores.shape[0]):
-        if not np.isfinite(scores[c]):
-            return False
-        most = max(most, scores[c])
-    total = 0.0
-    for c in range(scores.shape[0]):
-        scores[c] = math.exp(scores[c] - most)
-        total += scores[c]
-    for c in range(scores.shape[0]):
-        scores[c] /= total
-    return True
-
-
-@kernel
-def send_back(row: FloatArray, factor: float, below: FloatArray) -> None:
-    """Add a unit's share to the deltas of the layer below it."""
-    for i in range(row.shape[0]):
-        below[i] += factor * row[i]
-
-
-@kernel
-def descend_with_momentum(
-    row: FloatArray, velocity: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float, keep: float, rate: float
-) -> None:
-    """v <- keep * v + gradient, row <- row - rate * v, where the input is open."""
-    for i in range(row.shape[0]):
-        moved = keep * velocity[i] + factor * inputs[i]
-        velocity[i] = moved if is_open[i] != 0.0 else velocity[i]
-    for i in range(row.shape[0]):
-        row[i] -= rate * is_open[i] * velocity[i]
-
-
-@kernel
-def descend_with_adam(
-    row: FloatArray, velocity: FloatArray, power: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float,
-    learning_rate: float, step: int,
-) -> None:  # fmt: skip
-    """Adam, where the input is open. Two loops: LLVM vectorises neither if they are one, for the arrays it touches."""
-    number = row.dtype.type
-    keep_1, keep_2, tiny = number(BETA_1), number(BETA_2), number(ADAM_EPSILON)
-    gain_1, gain_2 = number(1.0 - BETA_1), number(1.0 - BETA_2)
-    rate = number(learning_rate / (1.0 - math.pow(BETA_1, step)))
-    shrink = number(1.0 / math.sqrt(1.0 - math.pow(BETA_2, step)))
-    for i in range(row.shape[0]):
-        gradient = factor * inputs[i]
-        first = keep_1 * velocity[i] + gain_1 * gradient
-        second = keep_2 * power[i] + gain_2 * gradient * gradient
-        velocity[i] = first if is_open[i] != 0.0 else velocity[i]
-        power[i] = second if is_open[i] != 0.0 else power[i]
-    for i in range(row.shape[0]):
-        row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
-
-
-@kernel
-def teach_unit(
-    state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, delta: float,
-    step: int,
-) -> None:  # fmt: skip
-    """Move the row at ``start`` against its gradient, delta times inputs; the weights of closed inputs stay."""
-    stop = start + inputs.shape[0]
-    row = state.parameters[start:stop]
-    number = row.dtype.type
-    if settings.optimizer == SGD:
-        descend(row, inputs, number(settings.learning_rate * delta))
-    elif settings.optimizer == MOMENTUM:
-        keep, rate = number(settings.momentum), number(settings.learning_rate)
-        descend_with_momentum(row, state.velocity[start:stop], inputs, is_open, number(delta), keep, rate)
-    else:
-        descend_with_adam(
-            row, state.velocity[start:stop], state.power[start:stop], inputs, is_open, number(delta),
-            settings.learning_rate, step,
-        )  # fmt: skip
-
-
-@kernel
-def backward(
-    state: NetworkState, settings: NetworkSettings, block: int, z: FloatArray, is_open: FloatArray, owed: FloatArray,
-    errors: FloatArray, deltas: FloatArray,
-) -> None:  # fmt: skip
-    """Move all weights of the open units; ``errors`` are softmax minus target. With plain SGD, layer one owes its step."""
-    sizes, parameters = state.sizes, state.parameters
-    number = parameters.dtype.type
-    hidden, step, plain = sizes.shape[0] - 1, state.steps[block], settings.optimizer == SGD
-    row, place = 0, 0
-    for layer in range(hidden):
-        row += sizes[layer + 1] * (sizes[layer] + 1)
-        place += sizes[layer] + 1
-    deltas[sizes[0] + 1 :] = 0.0
-    width = sizes[hidden] + 1
-    for c in range(errors.shape[0]):
-        start = row + c * width
-        if hidden > 0:
-            send_back(parameters[start : start + width], number(errors[c]), deltas[place : place + width])
-        teach_unit(state, settings, start, z[place : place + width], is_open[place : place + width], errors[c], step)
-    for layer in range(hidden - 1, -1, -1):
-        above, width = place, sizes[layer] + 1
-        row -= sizes[layer + 1] * width
-        place -= width
-        inputs, let_through, below = z[place:above], is_open[place:above], deltas[place:above]
-        for k in range(state.gates.shape[2]):
-            unit = state.gates[block, layer, k]
-            if unit < 0:
-                break
-            delta = np.float64(deltas[above + unit]) * slope(settings.activation, np.float64(z[above + unit]))
-            if delta == 0.0 and plain:
-                continue
-            start = row + unit * width
-            if layer > 0:
-                send_back(parameters[start : start + width], number(delta), below)
-            elif plain:
-                owed[unit] = settings.learning_rate * delta
-                continue
-            teach_unit(state, settings, start, inputs, let_through, delta, step)
-
-
-@kernel
-def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: IntArray, blocks: IntArray) -> int:
-    """Teach rows of ``X`` in order, each to the units of its block; return how many, fewer than all if it diverged.
-
-    Rows without a label, or with a negative block, are passed over. A class takes part from its first sample on.
-    """
-    length, n_inputs = state.sizes.sum() + state.sizes.shape[0], X.shape[1]
-    z, is_open, deltas = np.zeros(length, X.dtype), np.zeros(length, X.dtype), np.zeros(length, X.dtype)
-    before = np.zeros(n_inputs + 1, X.dtype)
-    owed = np.zeros(length, X.dtype)
-    scores = np.zeros(state.class_rows.shape[0])
-    current, done = -1, X.shape[0]
-    for r in range(X.shape[0]):
-        state.counters[SEEN] += 1
-        code, block = codes[r], blocks[r]
-        state.counters[CLASSES] = max(state.counters[CLASSES], code + 1)
-        if code == UNLABELED or block < 0:
-            continue
-        if block != current:
-            settle_all(state, current, owed, before)
-            open_gates(state, block, is_open, z)
-            current = block
-        z[:n_inputs] = X[r]
-        probabilities = scores[: state.counters[CLASSES]]
-        forward(state, settings.activation, block, z, owed, before, probabilities)
-        if not softmax(probabilities):
-            done = r
-            break
-        probabilities[code] -= 1.0
-        state.counters[TAUGHT] += 1
-        state.steps[block] += 1
-        backward(state, settings, block, z, is_open, owed, probabilities, deltas)
-        before[:] = z[: n_inputs + 1]
-    settle_all(state, current, owed, before)
-    return done
-
-
-@kernel
-def predict_rows(state: NetworkState, activation: int, X: FloatArray, blocks: IntArray, out: FloatArray) -> int:
-    """Fill ``out`` with the probability of every class, in sorted order; return how many rows could be answered."""
-    length = state.sizes.sum() + state.sizes.shape[0]
-    z, is_open, owed = np.zeros(length, X.dtype), np.zeros(length, X.dtype), np.zeros(length, X.dtype)
-    scores = np.zeros(state.class_rows.shape[0])
-    current = -1
-    for r in range(X.shape[0]):
-        if blocks[r] != current:
-            current = blocks[r]
-            open_gates(state, current, is_open, z)
-        z[: X.shape[1]] = X[r]
-        forward(state, activation, current, z, owed, z, scores)
-        if not softmax(scores):
-            return r
-        for c in range(scores.shape[0]):
-            out[r, c] = scores[state.class_rows[c]]
-    return X.shape[0]
-
-
-# Making and growing --------------------------------------------------------------------------------------------------
 
 
 def draw(seed: IntArray, *purpose: int) -> np.random.Generator:
@@ -361,26 +77,28 @@ def new_seed(random_state: Any) -> IntArray:
     return np.random.default_rng(random_state).integers(2**63 - 1, size=2)
 
 
-def _rows(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float, dtype: Any) -> FloatArray:
-    """Weights uniform within ``bound``, biases zero."""
+def _weights(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float, dtype: Any) -> FloatArray:
+    """A row per unit: weights uniform within ``bound``, and a bias of zero."""
     rows = rng.uniform(-bound, bound, (n_units, n_inputs + 1))
     rows[:, -1] = 0.0
-    return rows.ravel().astype(dtype)
+    return rows.astype(dtype)
 
 
-def new_network(sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray) -> NetworkState:
-    """A network that knows no class and has no block yet."""
+def new_network(
+    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool
+) -> NetworkState:
+    """A network that knows no class yet; with gates it also has no block yet."""
     rng = draw(seed)
     hidden = len(sizes) - 1
-    parts = [_rows(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]
-    parameters = np.concatenate([np.empty(0, dtype), *parts])
+    layers = [_weights(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]
+    parameters = np.concatenate([np.empty(0, dtype), *((w if gated else w.T).ravel() for w in layers)])
     return NetworkState(
         parameters=parameters,
         velocity=np.zeros(0 if optimizer == SGD else len(parameters), dtype),
         power=np.zeros(len(parameters) if optimizer == ADAM else 0, dtype),
         sizes=sizes.astype(np.int64),
-        gates=np.empty((0, hidden, 0), np.int64),
-        steps=np.zeros(0, np.int64),
+        gates=np.empty((0 if gated else 1, hidden, 0), np.int64),
+        steps=np.zeros(0 if gated else 1, np.int64),
         counters=np.zeros(3, np.int64),
         class_rows=np.empty(0, np.int64),
         seed=seed,
@@ -391,8 +109,8 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
     """The network with an output unit for every class in ``class_rows``; those it has are kept."""
     known, width = len(state.class_rows), int(state.sizes[-1])
     dtype = state.parameters.dtype
-    new = [_rows(draw(state.seed, OUTPUT_ROW, row), 1, width, bound, dtype) for row in range(known, len(class_rows))]
-    parameters = np.concatenate([state.parameters, *new])
+    rngs = [draw(state.seed, OUTPUT_ROW, row) for row in range(known, len(class_rows))]
+    parameters = np.concatenate([state.parameters, *(_weights(rng, 1, width, bound, dtype)[0] for rng in rngs)])
     return state._replace(
         parameters=parameters,
         velocity=state.velocity if optimizer == SGD else grown(state.velocity, len(parameters)),
@@ -402,11 +120,15 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
 
 
 def unpack(state: NetworkState) -> list[FloatArray]:
-    """The rows of every layer as a matrix (units, inputs + 1): views, output units in the order of the classes."""
-    layers = []
-    start = 0
-    for n_inputs, n_units in zip(state.sizes, [*state.sizes[1:], len(state.class_rows)], strict=True):
-        stop = start + n_units * (n_inputs + 1)
-        layers.append(state.parameters[start:stop].reshape(n_units, n_inputs + 1))
-        start = stop
+    """Weights of every layer as a matrix (units, inputs + 1), biases last, outputs in order of appearance: views."""
+    layers, start = [], 0
+    by_unit = state.gates.shape[2] > 0
+    for layer, n_units in enumerate([*state.sizes[1:], len(state.class_rows)]):
+        width = state.sizes[layer] + 1
+        part = state.parameters[start : start + n_units * width]
+        if by_unit or layer == len(state.sizes) - 1:
+            layers.append(part.reshape(n_units, width))
+        else:
+            layers.append(part.reshape(width, n_units).T)
+        start += n_units * width
     return layers
