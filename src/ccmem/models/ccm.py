@@ -190,9 +190,10 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
                 helped += 1
                 continue
         for i in range(start, stop):
-            if dot(state.sketches[i], outline) > possible and state.wins[i] > 0:
-                if dot(state.prototypes[i], x) * scale > threshold:
-                    return block
+            if dot(state.sketches[i], outline) <= possible or state.wins[i] == 0:
+                continue
+            if dot(state.prototypes[i], x) * scale > threshold:
+                return block
     return REJECTED
 
 
@@ -458,9 +459,7 @@ class CCM(CompetitiveMemory):
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
-        return CCMState(
-            *units, recalls=np.zeros(blocks, np.int64), **self._derive(units.prototypes, units.wins)
-        )
+        return CCMState(*units, recalls=np.zeros(blocks, np.int64), **self._derive(units.prototypes, units.wins))
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
         if self._signed:
