@@ -71,6 +71,11 @@ def test_generate_learn_go_on_predict_inspect(capsys: pytest.CaptureFixture[str]
     assert score.right_recalls == score.returns == facts["events"] - 3
     assert all(event["row"] == event["step"] + 1 and event["file"] == "a.parquet" for event in events)
 
+    scored = summary(capsys, ["inspect", "m", "--changes", "changes.json"])["score"]
+    assert (scored["found"], scored["false_alarms"]) == (score.found, 0)
+    Path("wrong.json").write_text("[1]")
+    assert "not a list of changes" in failure(capsys, "inspect", "m", "--changes", "wrong.json")
+
     generate("b.csv", 2000, "--seed", "0")
     facts = summary(capsys, ["learn", "a.parquet", "b.csv", "--checkpoint", "m"])
     assert (facts["rows"], facts["total_rows"]) == (2000, 8000)  # a.parquet is known already
