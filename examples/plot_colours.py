@@ -27,7 +27,7 @@ order = np.argsort(memory.prototypes_ @ [0.3, 0.6, 0.1])
 figure, panels = plt.subplot_mosaic([["before", "after"], ["colours", "colours"]], figsize=(10, 4.3),
                                     height_ratios=[6, 1], layout="constrained")  # fmt: skip
 panels["before"].imshow(photograph)
-panels["before"].set_title(f"{len(np.unique(pixels, axis=0)):,} colours")
+panels["before"].set_title(f"{len(np.unique(np.round(pixels @ [255, 255 * 256, 255 * 65536]))):,} colours")
 panels["after"].imshow(np.clip(painted, 0, 1))
 panels["after"].set_title("12 colours")
 panels["colours"].imshow(memory.prototypes_[order][None], aspect="auto")

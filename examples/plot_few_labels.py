@@ -27,7 +27,7 @@ shares = [1.0, 0.5, 0.25, 0.1, 0.05, 0.03, 0.02]
 scores = {"memory, 80 units": [], "nearest labelled image": [], "linear model": []}
 for share in shares:
     trials = []
-    for seed in range(8):
+    for seed in range(5):
         X, X_test, y, y_test = train_test_split(images, digits, test_size=0.3, random_state=seed)
         known = np.random.default_rng(seed).random(len(y)) < share
         memory = ModalClassifier(IncrementalWTA(n_units=80, learning_rate=0.35, rate_decay=0.99), unlabeled=-1)

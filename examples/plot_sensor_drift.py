@@ -25,9 +25,14 @@ regimes = {
 shift = ["idle", "cutting", "idle", "cutting", "worn tool", "idle", "cutting"]
 window, per_visit = 128, 150
 t = np.arange(per_visit * window) / window
-signal = np.concatenate([
-    sum(loudness * np.sin(2 * np.pi * tone * t + rng.uniform(0, 6)) for tone, loudness in regimes[name]) for name in shift
-])  # fmt: skip
+
+
+def run(name):
+    """The sound of one visit to a regime."""
+    return sum(loudness * np.sin(2 * np.pi * tone * t + rng.uniform(0, 6)) for tone, loudness in regimes[name])
+
+
+signal = np.concatenate([run(name) for name in shift])
 signal = signal * (1 + 0.3 * np.sin(np.linspace(0, 25, len(signal)))) + rng.normal(0, 1.0, len(signal))
 spectra = np.abs(np.fft.rfft(signal.reshape(-1, window)))[:, 1:]
 

@@ -34,8 +34,8 @@ blocks = np.array([
 ])  # fmt: skip
 
 # %%
-# The thing to look at before all that costs nothing: how similar is a sample to the best of the slots that a small
-# memory of the stream's beginning has? Vigilance belongs near the low end of that distribution.
+# Where to begin? Look how similar samples are to the best slot of a small memory of the stream's beginning. Vigilance
+# belongs above what another task reaches, and near the middle of what the known task reaches.
 first_task = CCM(n_slots=8, vigilance=0.0, random_state=0).partial_fit(streams[0][:350])
 same = first_task.transform(streams[0][:350]).max(axis=1)
 other = first_task.transform(streams[0][350:700]).max(axis=1)

@@ -6,7 +6,8 @@ River's samples are dictionaries whose features come and go. Here every feature 
 * a feature that is absent from a sample counts as 0;
 * a new feature widens every unit by a 0, as if the feature had been there and 0 all along. This is exact: no earlier
   sample changes its similarity or distance to any unit, and iWTA, iGMM and ART-C 2A go on bit for bit as if the column
-  had been there from the start. (CCM draws the slots it has not used yet in the columns known when they are made.)
+  had been there from the start. (CCM draws the slots it has not used yet in the columns known when they are made; the
+  networks give a new column weights of 0.)
 * a feature that only ever came with ``predict_one`` is left out, which cannot change the best matching unit.
 
 A stream that never stops naming new features needs a bound, such as River's ``preprocessing.FeatureHasher``.
@@ -33,6 +34,7 @@ from ccmem._typing import FloatArray
 from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.memory import Event
 from ccmem.models import CCM
+from ccmem.predictors import GatedMLP, OnlineMLP
 from ccmem.readout import ModalClassifier
 
 try:
@@ -161,8 +163,8 @@ class MemoryClassifier(_DictModel, base.Classifier):
     Parameters
     ----------
     classifier
-        A classifier of ccmem, such as ``ModalClassifier(CCM())``. It is cloned, not changed; the one that learns is
-        ``classifier_``.
+        A classifier of ccmem: ``ModalClassifier(CCM())``, ``GatedMLP(CCM())`` or ``OnlineMLP()``. It is cloned, not
+        changed; the one that learns is ``classifier_``. Put a scaler before a network.
     seed
         If not None, takes the place of every ``random_state`` inside the classifier.
 
@@ -203,13 +205,12 @@ class MemoryClassifier(_DictModel, base.Classifier):
         if not self._began:
             return {}
         labels = self._model.classes_.tolist()
-        if not self._answers():
+        if not labels:
+            return {}
+        if isinstance(self._model, ModalClassifier) and not self._model._votes.any():
             return {label: 1.0 / len(labels) for label in labels}
         shares = self._model.predict_proba(_row(x, self._columns).reshape(1, -1))[0]
         return dict(zip(labels, shares.tolist(), strict=True))
-
-    def _answers(self) -> bool:
-        return bool(self._model._votes.any()) if isinstance(self._model, ModalClassifier) else True
 
     @property
     def _multiclass(self) -> bool:
@@ -218,6 +219,9 @@ class MemoryClassifier(_DictModel, base.Classifier):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield from ({"classifier": ModalClassifier(getattr(models, name)())} for name in models.__all__)
+        # River's checks do not scale their data, so the step has to be small
+        yield {"classifier": GatedMLP(learning_rate=1e-5)}
+        yield {"classifier": OnlineMLP(learning_rate=1e-5)}
 
 
 class ConceptDetector(_DictModel, base.DriftDetector):

@@ -6,7 +6,7 @@ For a sample x, prototypes M[i], precision g = 1 / variance and temperature T (p
     z[i] = exp(-g h[i] / T) / sum_j exp(-g h[j] / T)        posterior, soft winners
     M[i] <- M[i] + v[i] g z[i] (x - M[i])                   for all units
 
-Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 10 to 12. The printed denominator,
+Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 9 to 11. The printed denominator,
 sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the
 data's float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its
 rate alone decays. Ties go to the lowest index.

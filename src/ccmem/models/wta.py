@@ -7,7 +7,7 @@ For a sample x and prototypes M[i] (paper, section 4.1):
     M[i] <- M[i] + v[i] (x - M[i])          for the winners only
     v[i] <- decay * v[i]                    per-unit rate (decay = 1 gives the paper's constant rate)
 
-Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 6 to 9. Left open there and chosen here: where
+Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 5 to 8. Left open there and chosen here: where
 prototypes start (``init``); the p-norms are compared before their root is taken, which keeps the order.
 
 >>> import numpy as np

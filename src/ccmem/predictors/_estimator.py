@@ -16,6 +16,7 @@ from ccmem._labels import check_labels, encode_labels, sorted_union
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, check_parameters, choice, integer, number
 from ccmem.memory import SEEN
+from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
     ACTIVATIONS,
     CLASSES,
@@ -24,10 +25,8 @@ from ccmem.predictors.network import (
     TAUGHT,
     NetworkSettings,
     NetworkState,
-    learn,
     new_network,
     new_seed,
-    predict_rows,
     unpack,
     with_classes,
 )
@@ -192,6 +191,26 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
             )
 
+    def _widen(self, n_features: int) -> None:
+        """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
+        sizes = self._state.sizes.copy()
+        width, more = int(sizes[0]) + 1, n_features - int(sizes[0])
+        sizes[0] = n_features
+        one_layer = len(sizes) == 1
+        n_units = len(self._state.class_rows) if one_layer else int(sizes[1])
+        by_unit = one_layer or self._state.gates.shape[2] > 0
+
+        def wider(flat: FloatArray) -> FloatArray:
+            if not flat.size:
+                return flat
+            first, rest = np.split(flat, [n_units * width])
+            matrix = first.reshape(n_units, width) if by_unit else first.reshape(width, n_units)
+            matrix = np.insert(matrix, [width - 1] * more, 0, axis=1 if by_unit else 0)  # before the biases
+            return np.concatenate([matrix.ravel(), rest])
+
+        parameters, velocity, power = (wider(flat) for flat in self._state[:3])
+        self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
+
     # Reading -----------------------------------------------------------------------------------------------------
 
     def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
@@ -245,25 +264,11 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
 
-    # Saving ------------------------------------------------------------------------------------------------------
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
-
-    def _export(self) -> dict[str, Any]:
-        """All that has been learned, in types that a checkpoint can hold."""
-        from ccmem.persistence.networks import export_network
-
-        return export_network(self)
-
-    def _import(self, fields: dict[str, Any]) -> None:
-        """Take over what ``_export`` gave, or raise ValueError if it cannot be that."""
-        from ccmem.persistence.networks import import_network
-
-        import_network(self, fields)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")

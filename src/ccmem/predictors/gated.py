@@ -1,6 +1,6 @@
 """The CCM-MLP: a perceptron whose hidden units are gated by the task pointer of a continual competitive memory.
 
-The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 4.5):
+The memory's task pointer t selects a row of a binary matrix Q per hidden layer (paper, section 3.2):
 
     g_l = Q_l[t],   z_l = g_l * phi(W_l z_(l-1) + b_l)
 
@@ -233,6 +233,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         memory._tell()
         return np.concatenate(taught)
 
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.memory_._widen(n_features)
+
     def _make_gates(self, n_blocks: int) -> None:
         known = len(self._state.gates)
         if n_blocks <= known:
@@ -274,24 +278,33 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
 
     def _pointers(self, rows: FloatArray) -> IntArray:
         """The block of each row's best matching slot."""
-        return self.memory_._winners(rows) // self.memory_.n_slots
+        return self.memory_.unit_blocks_[self.memory_._winners(rows)]
 
     def _check_pool(self, X: Any) -> FloatArray:
         self._require_classes()
         self.memory_._require_units()
         return self.memory_._check(X, reset=False)
 
-    def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.persistence.networks import import_network
-
-        memory = fields.get("memory_")
-        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
-            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
-        if not (self.memory is None or isinstance(self.memory, CCM)):
-            raise ValueError("GatedMLP: memory is not a CCM")
-        import_network(self, fields, memory)
-
     def _fitted_memory(self) -> CCM:
         if not self.__sklearn_is_fitted__():
             raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
         return self.memory_
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        return {**export_network(self), "memory_": self.memory_}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names
+        from ccmem.predictors._saved import import_network
+
+        check_names("GatedMLP", fields, ("state", "counters", "classes_", "memory_"))
+        self._check_settings()
+        memory = fields["memory_"]
+        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
+            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
+        import_network(self, fields, int(memory.n_features_in_), memory.n_blocks_, self._open_units())
+        if self._state.parameters.dtype != memory._state.prototypes.dtype:
+            raise ValueError("GatedMLP: its memory and its network are not of one type")
+        self.memory_ = memory

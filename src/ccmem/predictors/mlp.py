@@ -1,6 +1,6 @@
 """A multilayer perceptron that learns one sample at a time.
 
-For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 4.5):
+For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 3.2):
 
     z_0 = x,   h_l = W_l z_(l-1) + b_l,   z_l = phi(h_l)         hidden layers
     p = softmax(W_out z_L + b_out)                               over the classes that have appeared
@@ -155,6 +155,10 @@ class OnlineMLP(OnlineNetwork):
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        self.n_features_in_ = n_features
+
     def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
         self._check_settings()
         first = not self.__sklearn_is_fitted__()
@@ -176,3 +180,20 @@ class OnlineMLP(OnlineNetwork):
         if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
             return None
         return x.reshape(1, -1)
+
+    def _export(self) -> dict[str, Any]:
+        from ccmem.predictors._saved import export_network
+
+        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
+        return {**export_network(self), "n_features_in_": int(self.n_features_in_), **names}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.predictors._saved import import_network
+
+        needed = ("state", "counters", "classes_", "n_features_in_")
+        check_names("OnlineMLP", fields, needed, ("feature_names_in_",))
+        if "feature_names_in_" in fields:
+            check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
+        import_network(self, fields, fields["n_features_in_"], least_blocks=1, n_open=[])
+        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})

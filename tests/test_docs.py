@@ -1,0 +1,143 @@
+"""The documentation is held to its word: code blocks run and print what the page says, links lead somewhere.
+
+In a page, ``python`` blocks run in order in one namespace, in an empty folder; a ``text`` block right after one is
+what it prints (``...`` stands for anything). ``console`` blocks hold commands after ``$``; those that begin with
+``ccmem`` are run. ``sh`` blocks are for the reader only. ``<!-- needs: torch -->`` skips a page where that package is
+missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ccmem
+from ccmem import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+LINKED = [*PAGES, *ROOT.glob("*.md")]
+FENCE = re.compile(r"^```(?P<kind>[\w{}-]*)[^\n]*\n(?P<body>.*?)^```$", re.M | re.S)
+CHECK = doctest.OutputChecker()
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[tuple[str, str, int]]:
+    """Kind, body and line of every fenced block."""
+    text = page.read_text()
+    return [(found["kind"], found["body"], text[: found.start()].count("\n") + 2) for found in FENCE.finditer(text)]
+
+
+def run_python(code: str, names: dict[str, Any], page: Path, line: int) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+    return printed.getvalue()
+
+
+def run_commands(body: str) -> str:
+    """Output of the ``ccmem`` commands of a console block."""
+    printed = io.StringIO()
+    for line in re.sub(r"\\\n\s*", "", body).splitlines():
+        if line.startswith("$ ccmem "):
+            with contextlib.redirect_stdout(printed):
+                assert cli.main(shlex.split(line.removeprefix("$ ccmem "), comments=True)) == 0, line
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for need in re.findall(r"<!-- needs: (\w+) -->", page.read_text()):
+        if importlib.util.find_spec(need) is None:
+            pytest.skip(f"{need} is not installed")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed = None
+    for kind, body, line in blocks(page):
+        if kind == "python":
+            printed = run_python(body, names, page, line)
+        elif kind == "console":
+            printed = run_commands(body)
+        elif kind == "text" and printed is not None:
+            assert CHECK.check_output(body, printed, FLAGS), (
+                f"{name_of(page)}:{line} says\n{body}\nbut it is\n{printed}"
+            )
+            printed = None
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`\n]+`", "", FENCE.sub("", page.read_text()))
+    lost = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"(https?|mailto):", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = page.parent / file if file else page
+        if "auto_examples" in place.parts:  # made by sphinx-gallery from examples/
+            script = "README.rst" if place.stem == "index" else f"{place.stem}.py"
+            place = ROOT / "examples" / script
+        if not place.exists() or (anchor and anchor not in anchors(place)):
+            lost.append(target)
+    assert not lost, f"{name_of(page)} links to nothing: {lost}"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = {ROOT / "docs" / "index.md"}
+    for page in PAGES:
+        for kind, body, _ in blocks(page):
+            if kind == "{toctree}":
+                entries = [line for line in body.splitlines() if line and not line.startswith(":")]
+                for entry in entries:
+                    found = [place for end in (".md", ".rst") if (place := page.parent / (entry + end)).exists()]
+                    assert found or entry.startswith("auto_examples/"), f"{name_of(page)} lists {entry}"
+                    listed.update(found)
+    assert set(PAGES) <= listed
+
+
+def lookup(name: str) -> Any:
+    """What a dotted name stands for."""
+    module, *rest = name.split(".")
+    thing: Any = importlib.import_module(module)
+    for part in rest:
+        with contextlib.suppress(ImportError):
+            module = f"{module}.{part}"
+            importlib.import_module(module)
+        thing = getattr(thing, part)
+    return thing
+
+
+def test_names_in_the_text_exist() -> None:
+    """``{class}`~ccmem.CCM``` and its like name something that is there."""
+    for page in PAGES:
+        for name in re.findall(r"\{(?:class|meth|func|mod)\}`~?([\w.]+)`", page.read_text()):
+            assert lookup(name) is not None, f"{name_of(page)}: {name}"
+
+
+def test_paper_to_code_names_what_is_there() -> None:
+    names = set(re.findall(r"`(ccmem(?:\.\w+)+)`", (ROOT / "docs" / "paper_to_code.md").read_text()))
+    assert len(names) > 30
+    for name in names:
+        assert lookup(name) is not None, name
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    listed = set(re.findall(r"^   (\w+)$", (ROOT / "docs" / "api.rst").read_text(), re.M))
+    assert set(ccmem.__all__) - {"__version__"} <= listed
