@@ -88,6 +88,10 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     if fitted is None or "state" not in fitted:
         return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
     counters, state = fitted["counters"], fitted["state"]
+    if "wins" not in state:  # a network: weights tell a person little
+        known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
+        labels = [str(label) for label in fitted["classes_"]]
+        return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
     n_units, wins = counters["units"], state["wins"][: counters["units"]]
     n_blocks = counters.get("blocks", 1)
     members = state.get("unit_blocks")
@@ -145,6 +149,10 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
             lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be gone on with)'}")
     if not facts["rows_seen"]:
         return "\n".join([*lines, "nothing learned yet"])
+    if "weights" in facts:
+        taught = f"{facts['rows_seen']:,} samples seen, {facts['rows_taught']:,} of them with a label"
+        labels = ", ".join(facts["labels"])
+        return "\n".join([*lines, f"network     {taught}; {facts['weights']:,} weights; labels {labels}"])
     shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
     lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
     if facts["block_in_use"] is not None:

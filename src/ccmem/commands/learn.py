@@ -227,7 +227,8 @@ class _Run:
             self.why = "max-rows"
         facts = {
             "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,
-            "bad_rows": stream.bad_rows, "files": sum(file != "-" for file in stream.files), "seconds": round(seconds, 3),
+            "bad_rows": stream.bad_rows, "files": sum(file != "-" for file in stream.files),
+            "seconds": round(seconds, 3),
             "rows_per_second": self._rate(learner),
             "units": memory.n_units_ if memory is not None else None,
             "blocks": getattr(memory, "n_blocks_", None), "events": self.n_events, "stopped_by": self.why,
