@@ -7,10 +7,12 @@ crash nothing is learned twice and nothing is lost.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +66,13 @@ class Learner:
         if self.scale is None:
             self.scale = Scale(self.scale_kind, len(columns.features))
         X = self.scale.learn(chunk.X)
+        with _names_are_known():
+            self._teach(X, chunk, columns)
+        if (memory := self.memory) is not None and "feature_names_in_" not in vars(memory):
+            memory.feature_names_in_ = np.array(columns.features, object)
+        self.rows += len(X)
+
+    def _teach(self, X: Any, chunk: Chunk, columns: Columns) -> None:
         if isinstance(self.model, ModalClassifier):
             codes, values = chunk.labels or (np.full(len(X), -1, np.int64), [])
             kind: Any = np.int64 if columns.text_labels is False else object
@@ -72,20 +81,20 @@ class Learner:
             self.model.partial_fit(X)
         else:
             self.model.partial_fit(X, chunk.y)
-        self.rows += len(X)
 
-    def predict(self, X: Any) -> dict[str, Any]:
-        """Columns of predictions: ``label`` if labels were learned, ``unit`` and ``block`` where there are any."""
+    def predict(self, X: Any, units: bool = False) -> dict[str, Any]:
+        """Columns of answers: ``label`` if labels were learned; otherwise, or with ``units``, ``unit`` and ``block``."""
         if self.scale is not None:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}
-        if not isinstance(self.model, CompetitiveMemory):
-            answers["label"] = self.model.predict(X)
-        memory = self.memory
-        if memory is not None:
-            answers["unit"] = memory.predict(X)
-            if hasattr(memory, "task_pointers"):
-                answers["block"] = answers["unit"] // memory.n_slots
+        with _names_are_known():
+            if not isinstance(self.model, CompetitiveMemory):
+                answers["label"] = self.model.predict(X)
+            memory = self.memory
+            if memory is not None and (units or not answers):
+                answers["unit"] = memory.predict(X)
+                if hasattr(memory, "unit_blocks_"):
+                    answers["block"] = memory.unit_blocks_[answers["unit"]]
         return answers
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
@@ -163,6 +172,14 @@ class Learner:
             if type(size) is not int or not 0 <= size < 2**62:
                 raise ValueError("impossible size of the events file")
             self.events = EventsMark(str(file), size, str(tail))
+
+
+@contextlib.contextmanager
+def _names_are_known() -> Iterator[None]:
+    """Columns are picked by name when they are read; scikit-learn need not warn that the arrays no longer have any."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
 
 
 class EventsFile:

@@ -9,6 +9,7 @@ trial the memories themselves are kept beside it for the figures.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import __version__
-from ccmem._files import write_atomically
+from ccmem._files import write_whole
 from ccmem._jit import source_digest
 from ccmem.base import REJECTED, Lesson
 from ccmem.datasets import ImageData
@@ -137,7 +138,9 @@ class Results:
     def add(self, row: Row, trial: int, record: dict[str, Any], keepsake: dict[str, Any]) -> None:
         """Keep a finished trial."""
         if trial == 0:
-            write_atomically(self.keepsake_path(row.name), lambda file: np.savez_compressed(file, **keepsake))
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **keepsake)
+            write_whole(self.keepsake_path(row.name), buffer.getvalue())
         trials = self.content["rows"][row.name]["trials"]
         trials[str(trial)] = record
         self.content["rows"][row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))
@@ -146,8 +149,7 @@ class Results:
 
     def save(self) -> None:
         """Write the file whole, or leave the one that is there."""
-        text = json.dumps(self.content, indent=1)
-        write_atomically(self.path, lambda file: file.write(text.encode()))
+        write_whole(self.path, json.dumps(self.content, indent=1).encode())
         self._saved = time.monotonic()
 
 
@@ -183,7 +185,7 @@ def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: i
         results.save()
         return
     stop = threading.Event()
-    progress = Progress(len(todo), jobs or cores())
+    progress = Progress(len(todo))
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
             pool.submit(run_trial, row, benchmark, results.seed + trial, stop=stop.is_set): (row, trial)
@@ -222,7 +224,7 @@ def _keep_finished(results: Results, tasks: dict[Future[Any], tuple[Row, int]], 
 class Progress:
     """A bar with the time left, on stderr, if that is a terminal."""
 
-    def __init__(self, total: int, workers: int) -> None:
+    def __init__(self, total: int) -> None:
         self.total = total
         self.done = 0
         self.began = time.monotonic()

@@ -90,6 +90,7 @@ class _Run:
     def go(self) -> int:
         from ccmem.learner import EventsFile
         from ccmem.streams.files import FileStream
+        from ccmem.streams.tables import SourceError
 
         args = self.args
         learner, new = self._learner()
@@ -114,9 +115,10 @@ class _Run:
             try:
                 with self._signals():
                     self._learn(learner, stream, events)
-            except (ValueError, OSError) as raised:
-                problem = raised
-            self._save(learner, events)
+            except (SourceError, OSError) as raised:
+                if self.signal is None:  # Ctrl-C ends both sides of a pipe: half a line is then no error
+                    problem = raised
+            self._save(learner, events)  # not after an error of the model: the last checkpoint is the better one
         finally:
             if events is not None:
                 events.close()
@@ -174,10 +176,9 @@ class _Run:
                     self._save(learner, events)
                 progress.show(learner, self.last_event, now)
                 if self.signal is not None:
-                    self.why = signal.Signals(self.signal).name
-                elif args.max_seconds is not None and now - self.began_at >= args.max_seconds:
+                    return
+                if args.max_seconds is not None and now - self.began_at >= args.max_seconds:
                     self.why = "max-seconds"
-                if self.why is not None:
                     return
         finally:
             learner.bad_rows = bad_before + stream.bad_rows
@@ -210,7 +211,9 @@ class _Run:
 
         args, memory = self.args, learner.memory
         seconds = time.monotonic() - self.began_at
-        if self.why is None and args.max_rows is not None and rows >= args.max_rows:
+        if self.signal is not None:
+            self.why = signal.Signals(self.signal).name
+        elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
         facts = {
             "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,

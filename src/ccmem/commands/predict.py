@@ -53,9 +53,7 @@ def run(args: argparse.Namespace) -> int:
         for chunk in stream.chunks_read_ahead(None, 3600.0):
             if chunk is None:
                 continue
-            answers = learner.predict(chunk.X)
-            if "label" in answers and not args.units:
-                answers = {"label": answers["label"]}
+            answers = learner.predict(chunk.X, args.units)
             if chunk.labels is not None and "label" in answers:
                 known = chunk.labels.codes >= 0
                 labelled += int(known.sum())

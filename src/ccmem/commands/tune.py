@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ccmem._files import write_atomically
+    from ccmem._files import write_whole
     from ccmem.datasets import load
     from ccmem.datasets.raw import entry_of
     from ccmem.experiments import model_names, settings
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         result = tune(data, model, options.candidates, options.seed, command, jobs=options.jobs,
                       say=lambda text: print(text, file=sys.stderr, flush=True))  # fmt: skip
         found.setdefault(name, {})[model] = result
-        write_atomically(path, lambda file: file.write((json.dumps(found, indent=1) + "\n").encode()))
+        write_whole(path, (json.dumps(found, indent=1) + "\n").encode())
     if options.json:
         json.dump({model: found[name][model] for model in models}, sys.stdout, indent=1)
         print()

@@ -8,6 +8,7 @@ that already has a block is right if the found event leads to a block that stand
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -59,17 +60,17 @@ def score_events(
         raise ValueError("events and changes must stand in the order of the stream, and no change twice")
     if tasks is not None and len(tasks) != len(changes) + 1:
         raise ValueError(f"{len(changes)} changes lie between {len(changes) + 1} tasks; tasks has {len(tasks)}")
-    ends = [*changes[1:], None]
+    borders = [*(bisect.bisect_left(steps, change) for change in changes), len(steps)]
     block_task: dict[int, Any] = {0: tasks[0]} if tasks is not None else {}
     seen = {tasks[0]} if tasks is not None else set()
     delays: list[int] = []
-    false_alarms = sum(step < changes[0] for step in steps) if changes else len(steps)
+    false_alarms = borders[0]
     returns = right = 0
-    for event in records:
-        if tasks is not None and event.kind == "new_block" and (not changes or event.step < changes[0]):
+    for event in records[: borders[0]]:
+        if tasks is not None and event.kind == "new_block":
             block_task[event.to_block] = tasks[0]
-    for i, (change, end) in enumerate(zip(changes, ends, strict=True)):
-        here = [event for event in records if event.step >= change and (end is None or event.step < end)]
+    for i, change in enumerate(changes):
+        here = records[borders[i] : borders[i + 1]]
         hit = here[0] if here and (max_delay is None or here[0].step - change <= max_delay) else None
         false_alarms += len(here) - (hit is not None)
         if hit is not None:

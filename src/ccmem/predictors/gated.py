@@ -230,6 +230,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             learned = np.where(rejected, REJECTED, blocks)
             self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
             taught.append(learned)
+        memory._tell()
         return np.concatenate(taught)
 
     def _widen(self, n_features: int) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ccmem._files import write_atomically
+from ccmem._files import write_whole
 from ccmem.report.page import page
 from ccmem.report.tables import Cell, Line, Table, summary, tables
 from ccmem.report.text import for_markdown, for_terminal
@@ -28,14 +27,10 @@ def write_report(results: Mapping[str, Mapping[str, Any]], folder: Path, command
         except ImportError as problem:
             print(f"ccmem: no figures: {problem}", file=sys.stderr)
     markdown = "\n".join(for_markdown(table) for result in results.values() for table in tables(result))
-    write_atomically(folder / "tables.md", lambda file: file.write(markdown.encode()))
+    write_whole(folder / "tables.md", markdown.encode())
     html = page(results, pictures, command, seconds)
-    write_atomically(folder / "report.html", lambda file: file.write(html.encode()))
+    write_whole(folder / "report.html", html.encode())
     return folder / "report.html"
-
-
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
 
 
 def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]]:
@@ -46,6 +41,6 @@ def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
         content = buffer.getvalue()
-        write_atomically(folder / "figures" / f"{name}.png", partial(_put, content))
+        write_whole(folder / "figures" / f"{name}.png", content)
         found.append((caption, content))
     return found

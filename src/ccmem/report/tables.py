@@ -118,9 +118,9 @@ def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) 
     facts = experiments.paper()
     floor = facts["floor"].get(dataset, {}).get(name, {}).get(metric)
     if floor is not None:
-        return MISSED if ours < floor else BETTER if ours > printed else VERIFIED
+        return MISSED if round(ours, 4) < floor else BETTER if ours > printed else VERIFIED
     tolerance = facts["tolerance"][name]
-    if abs(ours - printed) <= tolerance[metric]:
+    if round(abs(ours - printed), 4) <= tolerance[metric]:  # to the digits that are printed
         return VERIFIED
     return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED
 

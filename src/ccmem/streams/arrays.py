@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import FloatArray
-from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """The rows from one index up to another, asked for in order."""
@@ -91,9 +91,7 @@ class ArrayTable:
             if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
                 X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
             else:
-                X = np.empty((n_rows, len(places)), columns.dtype)
-                for i, name in enumerate(columns.features):
-                    X[:, i] = self._column(read, name)
+                X = side_by_side([self._column(read, name) for name in columns.features], n_rows, columns.dtype)
         if columns.label is not None:
             raw = self._column(read, columns.label)
             if raw.dtype.kind not in "fiubUS" or raw.ndim != 1:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import FloatArray
-from ccmem.streams.tables import MISSING, Batch, Columns, Labels, SourceError, code_labels
+from ccmem.streams.tables import MISSING, Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 
 def pyarrow() -> Any:
@@ -61,15 +60,14 @@ class ArrowTable:
 def from_table(table: Any, columns: Columns) -> Batch:
     """A batch of an Arrow table or record batch that has the wanted columns."""
     pa = pyarrow()
-    X: FloatArray = np.empty((table.num_rows, len(columns.features)), columns.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for i, name in enumerate(columns.features):
-            column = table.column(name)
-            if pa.types.is_decimal(column.type):
-                column = column.cast(pa.float64())
-            X[:, i] = (
-                column.to_numpy(zero_copy_only=False) if not isinstance(column, pa.ChunkedArray) else column.to_numpy()
-            )
+    arrays = []
+    for name in columns.features:
+        column = table.column(name)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        chunked = isinstance(column, pa.ChunkedArray)
+        arrays.append(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
+    X = side_by_side(arrays, table.num_rows, columns.dtype)
     if columns.label is None:
         return Batch(X, None, {})
     labels, faults = _labels(pa, table.column(columns.label))

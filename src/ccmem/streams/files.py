@@ -157,9 +157,8 @@ class FileStream:
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    if columns.text_labels is None and batch.labels is not None and batch.labels.values:
-                        columns = columns._replace(text_labels=isinstance(batch.labels.values[0], str))
-                        self.columns = self.columns._replace(text_labels=columns.text_labels)
+                    columns = columns.knowing(batch.labels)
+                    self.columns = self.columns.knowing(batch.labels)
                     chunk, error = check_batch(batch, columns, file, first, self._skip_bad)
                     first += chunk.n_rows
                     yield from chunk.pieces(self._chunk_rows)

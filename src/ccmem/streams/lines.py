@@ -54,6 +54,7 @@ class LineTable:
             if block is None:
                 return
             batch = self._parse(block, columns)
+            columns = columns.knowing(batch.labels)
             n_rows = len(batch.X)
             if row + n_rows > skip:
                 cut = max(skip - row, 0)

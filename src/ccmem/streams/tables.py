@@ -115,6 +115,12 @@ class Columns(NamedTuple):
     text_labels: bool | None
     """Whether labels are text or whole numbers; None while no label has been seen."""
 
+    def knowing(self, labels: Labels | None) -> Columns:
+        """The same, knowing the kind of labels as soon as there are any."""
+        if self.text_labels is not None or labels is None or not labels.values:
+            return self
+        return self._replace(text_labels=isinstance(labels.values[0], str))
+
     @property
     def rows_at_a_time(self) -> int:
         """How many rows make a chunk of convenient size."""
@@ -178,6 +184,16 @@ def _explain(batch: Batch, columns: Columns, file: str, first: int, row: int, la
     value = batch.labels.values[batch.labels.codes[row]]
     known, found = ("text", "a number") if columns.text_labels else ("whole numbers", "text")
     return BadRowError(file, first + row + 1, columns.label, f"the label {value!r} is {found}, all before were {known}")
+
+
+def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Columns as a matrix; many of them in groups, so that a line of the cache is written once and not eight times."""
+    X: FloatArray = np.empty((n_rows, len(columns)), dtype)
+    group = 8 if len(columns) >= 16 else 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, len(columns), group):
+            X[:, i : i + group] = np.array(columns[i : i + group]).T
+    return X
 
 
 def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:

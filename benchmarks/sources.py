@@ -1,0 +1,77 @@
+"""How much reading costs: learning from files against learning from an array that is already in memory.
+
+    python benchmarks/sources.py
+
+Best of five passes each, after a first pass that compiles; the same rows, the same model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmem import CCM, ModalClassifier
+from ccmem.learner import Learner
+from ccmem.streams.drift import drifting_sensors
+from ccmem.streams.files import FileStream
+from ccmem.streams.tables import code_labels
+from ccmem.streams.write import write_table
+
+
+def model(n_slots: int) -> Any:
+    """The classifier that is timed."""
+    return ModalClassifier(CCM(n_slots=n_slots, vigilance=0.85, commit_limit=10, recall_limit=15, random_state=0))
+
+
+def main() -> None:
+    """Time every format and print rows/s."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--features", type=int, default=8)
+    parser.add_argument("--slots", type=int, default=25)
+    parser.add_argument("--formats", default="parquet,arrow,npy,csv,ndjson")
+    args = parser.parse_args()
+    stream = drifting_sensors(args.rows, args.features)
+    parts = list(stream.chunks())
+    X = np.concatenate([x for x, _ in parts])
+    labels, _ = code_labels([label for _, y in parts for label in y])
+    values = np.array(labels.values, object)
+
+    def from_array() -> None:
+        learned = model(args.slots)
+        for start in range(0, len(X), 65_536):
+            learned._teach_coded(X[start : start + 65_536], labels.codes[start : start + 65_536], values)
+
+    def from_file(file: Path) -> None:
+        learner = Learner(model(args.slots))
+        source = FileStream(file, label="state")
+        for chunk in source.chunks_read_ahead(None, 60.0):
+            if chunk is not None and source.columns is not None:
+                learner.learn(chunk, source.columns)
+
+    def best(call: Any) -> float:
+        times = []
+        for _ in range(6):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        return min(times[1:])
+
+    array = best(from_array)
+    print(f"{args.rows:,} rows of {args.features} features, {args.slots} slots a block")
+    print(f"array    {args.rows / array:>12,.0f} rows/s")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in args.formats.split(","):
+            file = Path(folder) / f"a.{kind}"
+            write_table(file, stream.names, iter(parts))
+            seconds = best(lambda file=file: from_file(file))  # type: ignore[misc]
+            print(f"{kind:<8} {args.rows / seconds:>12,.0f} rows/s   {array / seconds:.2f} of the array's")
+
+
+if __name__ == "__main__":
+    main()
