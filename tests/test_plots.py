@@ -14,11 +14,7 @@ matplotlib = pytest.importorskip("matplotlib")
 def ccm():
     X = np.repeat(np.eye(16)[[0, 5, 0, 9]], 150, axis=0)
     memory = CCM(n_slots=4, alarm_limit=4, recall_limit=3, commit_limit=0, random_state=0)
-    alarms, rejected = [], []
-    for x in X:
-        rejected.append(memory.learn_one(x) < 0)
-        alarms.append(memory.alarm_)
-    return memory, np.array(alarms), np.array(rejected)
+    return memory, np.array([memory.learn_one(x) < 0 for x in X])
 
 
 def test_memory_grid_shows_used_units_only(ccm):
@@ -58,14 +54,18 @@ def test_task_matrix_leaves_gaps_blank():
     assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["x", "y"]
 
 
-def test_alarm_is_rebuilt_from_rejections(ccm):
-    memory, alarms, rejected = ccm
+def test_alarm_is_rebuilt_from_rejections():
+    X = np.repeat(np.eye(3)[[0, 2, 0]], 40, axis=0)
+    memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
+    rejected, alarms = zip(*[(memory.learn_one(x) < 0, memory.alarm_) for x in X], strict=True)
+    steps = [event.step for event in memory.events_]
     assert {event.kind for event in memory.events_} == {"new_block", "recall"}
-    assert plots._alarm(rejected, [event.step for event in memory.events_]).tolist() == alarms.tolist()
+    assert plots._alarm(rejected, steps).tolist() == list(alarms)
+    assert max(alarms) > 0
 
 
 def test_stream_trace_follows_events(ccm):
-    memory, _, rejected = ccm
+    memory, rejected = ccm
     figure = plots.stream_trace(memory, rejected=rejected, change_points=[150, 300, 450], title="trace")
     stairs = figure.axes[0].patches[0].get_data()
     assert stairs.values.tolist() == [0, *[event.to_block for event in memory.events_]]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from ccmem import models
+from ccmem.models._adaptive_twin import naive as signature_twin
 
 ALL = [getattr(models, name) for name in models.__all__]
 
@@ -48,9 +49,19 @@ def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
     return np.ascontiguousarray(patterns[order], dtype=dtype)
 
 
+_SIGNATURE = {
+    "novelty": st.just("signature"), "n_slots": st.integers(1, 4), "max_units": st.sampled_from([None, 1, 2, 3, 8]),
+    "false_alarm_every": st.sampled_from([100.0, 1e6]), "learning_rate": _rates["learning_rate"],
+}  # fmt: skip
+"""CCM in its other form."""
+
+
 def estimators(model: type) -> st.SearchStrategy[Any]:
     """The model under all sorts of parameters."""
-    return st.builds(model, **{"random_state": st.just(0), **PARAMETERS[model.__name__]})
+    usual = st.builds(model, **{"random_state": st.just(0), **PARAMETERS[model.__name__]})
+    if model.__name__ != "CCM":
+        return usual
+    return usual | st.builds(model, random_state=st.just(0), **_SIGNATURE)
 
 
 def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
@@ -58,7 +69,11 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     parameters = estimator.get_params()
     naive = importlib.import_module(type(estimator).__module__).naive
     random_state, init = parameters.pop("random_state"), parameters.pop("init", "first")
+    if parameters.pop("novelty", None) == "signature":
+        names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
+        return signature_twin(X, tuning=estimator._tuning, **{name: parameters[name] for name in names})
     if type(estimator).__name__ == "CCM":
+        del parameters["max_units"], parameters["false_alarm_every"]
         n_slots = parameters.pop("n_slots")
         rng = np.random.default_rng(random_state)
         shape = (len(X) + 1, n_slots, X.shape[1])
@@ -74,7 +89,14 @@ def snapshot(estimator: Any) -> dict[str, Any]:
     """Everything a memory knows, as plain values."""
     state = estimator._state
     used = estimator.n_units_
-    known: dict[str, Any] = {name: getattr(state, name)[:used].copy() for name in ("prototypes", "rates", "wins")}
+    per_unit = [name for name in ("prototypes", "rates", "wins", "unit_blocks", "errors") if hasattr(state, name)]
+    known: dict[str, Any] = {name: getattr(state, name)[:used].copy() for name in per_unit}
+    for name in ("means", "statistics"):
+        if hasattr(state, name):
+            known[name] = getattr(state, name)[: estimator.n_blocks_].copy()
+    for name in ("vectors", "scalars"):
+        if hasattr(state, name):
+            known[name] = getattr(state, name).copy()
     known["counters"] = state.counters.copy()
     known["history"] = list(estimator._history)
     known["rng"] = str(estimator._rng.bit_generator.state)

@@ -58,6 +58,10 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     _rules: ClassVar[dict[str, Rule]]
     _shape_parameters: ClassVar[tuple[str, ...]]
     _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    _by_distance: ClassVar[bool] = False
+    """Whether units are compared by distance, the smaller the better, and not by similarity."""
+    _takes_labels: bool = False
+    """Whether the model has a kernel that looks at labels, for whoever asks for it."""
     """Arrays of the state whose last axis is the columns of X."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
@@ -185,15 +189,16 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def _shape(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._shape_parameters)
 
-    def _learn(self, X: FloatArray) -> Lesson:
-        """Learn a checked chunk."""
+    def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> Lesson:
+        """Learn a checked chunk; ``learn`` may stand in for the kernel (to look at labels, say)."""
+        learn = learn or self._learn_kernel
         winners = np.empty(len(X), np.int64)
         settings = self._settings()
         first_step = int(self._state.counters[SEEN])
         changes = []
         done = 0
         while True:
-            done += self._learn_kernel(self._state, settings, X[done:], winners[done:])
+            done += learn(self._state, settings, X[done:], winners[done:])
             if self._state.counters[JOURNALED]:
                 changes.append(self._empty_journal(first_step))
             if done == len(X):

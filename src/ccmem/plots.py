@@ -174,10 +174,10 @@ def stream_trace(
         lower.set_ylabel("alarm")
         share = lower.twinx()
         window = max(1, min(500, len(rejected) // 50))
-        smooth = np.convolve(rejected, np.ones(window) / window, mode="same")
-        share.plot(smooth, color=RED, linewidth=1.2, label=f"rejected, mean of {window}")
+        smooth = np.convolve(rejected, np.ones(window) / window)[: len(rejected)]  # of the steps up to each
+        share.plot(smooth, color=RED, linewidth=1.2, label="share rejected")
         share.set_ylim(0, max(0.05, 1.1 * float(smooth.max())))
-        share.set_ylabel("share rejected", color=RED)
+        share.set_ylabel(f"rejected, of last {window}", color=RED)
     for panel in panels:
         for number, step in enumerate(change_points):
             panel.axvline(step, color="black", linestyle=":", linewidth=1,
@@ -207,12 +207,13 @@ def accuracy_chart(accuracies: Mapping[str, tuple[float, float]], *, published: 
     places = np.arange(len(names))[::-1]
     colours = [ORANGE if "tuned" in name else BLUE for name in names]
     ax.barh(places, means, xerr=spreads, color=colours, height=0.65, error_kw={"elinewidth": 1, "ecolor": "#1a202c"})
-    for place, mean, spread in zip(places, means, spreads, strict=True):
-        ax.text(min(mean + spread, 1.0) + 0.012, place, f"{mean:.3f}", va="center", fontsize=8)
+    for name, place, mean, spread in zip(names, places, means, spreads, strict=True):
+        end = max(mean + spread, published.get(name, 0.0))
+        ax.text(min(end, 1.0) + 0.015, place, f"{mean:.3f}", va="center", fontsize=8)
     marks = [(published[name], place) for name, place in zip(names, places, strict=True) if name in published]
     if marks:
         ax.plot(*zip(*marks, strict=True), "|", color="black", markersize=14, markeredgewidth=2, label="paper")
-        ax.legend(loc="lower right", fontsize=8)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
     ax.set_yticks(places, names)
     ax.set_xlim(0, 1.1)
     ax.set_xlabel("ACC")

@@ -1,12 +1,20 @@
 """From units to labels: modal classification on top of any memory.
 
 Each unit counts the labels of the samples it learned; a sample's class is the majority label of its best matching unit
-(paper, section 4.4). The memory never sees a label, so what it learns does not depend on how many there are.
+(paper, section 4.4). The memory never sees a label, so what it learns does not depend on how many there are, unless
+``label_use`` says otherwise.
+
+With several winners, each of the K best units that have votes adds its shares of the classes, weighted by
+
+    (d_best / d)^8,   d = 1 - similarity, or distance squared,
+
+which has no scale. Shares and not counts, so that a unit is not heard more for having won more.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +24,16 @@ from sklearn.exceptions import NotFittedError
 from ccmem._jit import kernel
 from ccmem._labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem._validation import Rule, boolean, check_parameters, choice, integer
 from ccmem.base import REJECTED, CompetitiveMemory, Lesson
+from ccmem.competition import find_winners
 from ccmem.memory import MERGE, grown
+
+_RULES: dict[str, Rule] = {
+    "n_winners": integer(1), "balanced": boolean(), "label_use": choice("readout", "merge", "guide")
+}  # fmt: skip
+_ROWS_AT_ONCE = 1024
+_SHARPNESS = 8
 
 
 @kernel
@@ -37,6 +53,24 @@ def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: In
             change += 1
 
 
+@kernel
+def weigh_votes(scores: FloatArray, by_distance: bool, shares: FloatArray, n_winners: int, out: FloatArray) -> None:
+    """Sum of the class shares of each row's best units, weighted by how near they are."""
+    winners = np.empty(min(n_winners, scores.shape[1]), np.int64)
+    for r in range(scores.shape[0]):
+        find_winners(scores[r], not by_distance, winners)
+        out[r] = 0.0
+        nearest = 0.0
+        for k in range(winners.shape[0]):
+            score = float(scores[r, winners[k]])
+            far = max(score * score if by_distance else 1.0 - score, 1e-12)
+            if k == 0:
+                nearest = far
+            weight = (nearest / far) ** _SHARPNESS
+            for c in range(out.shape[1]):
+                out[r, c] += weight * shares[winners[k], c]
+
+
 class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a memory into a classifier: majority label of the best matching unit.
 
@@ -47,6 +81,16 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     ----------
     memory : a competitive memory
         It is cloned, not changed; the one that learns is ``memory_``.
+    n_winners : int, default=1
+        How many of the best units answer (K): 1 is the paper's rule, more weigh their votes by similarity.
+    balanced : bool, default=True
+        With several winners: whether a label counts by the part of its class that a unit holds, so that units shared by
+        a common and a rare class do not always answer with the common one. Classes as frequent as each other make no
+        difference.
+    label_use : "readout", "merge" or "guide", default="readout"
+        What labels are used for, besides reading the memory out: nothing, so that what is learned does not depend on
+        them; to merge units of the same label first, when a bounded memory must merge; or, beyond that, to let a slot
+        refuse samples whose label contradicts its clear majority. The last two are for ``CCM(novelty="signature")``.
     unlabeled : label or None, default=None
         A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
 
@@ -73,8 +117,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     classes_: Any
     _votes: IntArray
 
-    def __init__(self, memory: CompetitiveMemory, *, unlabeled: Any = None) -> None:
+    def __init__(self, memory: CompetitiveMemory, *, n_winners: int = 1, balanced: bool = True,
+                 label_use: str = "readout", unlabeled: Any = None) -> None:  # fmt: skip
         self.memory = memory
+        self.n_winners = n_winners
+        self.balanced = balanced
+        self.label_use = label_use
         self.unlabeled = unlabeled
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -106,15 +154,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         if known and (row := self.memory_._check_one(x)) is not None:
             code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
-                lesson = self.memory_._learn(row)
-                self._vote(lesson, np.array([code]))
-                self.memory_._tell()
-                return int(lesson.winners[0])
+                return int(self._learn(row, np.array([code])).winners[0])
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])
 
     def predict(self, X: Any) -> Any:
-        """The majority label of each row's best matching unit."""
+        """The label with most votes in each row's best matching unit or units."""
         votes = self._votes_for(X)
         return self.classes_[votes.argmax(axis=1)]
 
@@ -122,13 +167,13 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         """The label of one sample; the quick path, like :meth:`learn_one`."""
         self._require_votes()
         row = self.memory_._check_one(x)
-        if row is None:
+        if row is None or self.n_winners > 1:
             return self.predict(np.asarray(x).reshape(1, -1))[0]
         unit = self.memory_._winners(row, self._answering())[0]
         return self.classes_[self._votes[unit].argmax()]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Share of each class among the votes of each row's best matching unit."""
+        """Share of each class among the votes of each row's best matching unit or units."""
         votes = self._votes_for(X)
         return votes / votes.sum(axis=1, keepdims=True)
 
@@ -179,7 +224,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
                 f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
                 "such as CCM()"
             )
-        return self.memory_ if hasattr(self, "memory_") else clone(self.memory)
+        check_parameters("ModalClassifier", _RULES, vars(self))
+        memory = self.memory_ if hasattr(self, "memory_") else clone(self.memory)
+        if self.label_use != "readout" and not memory._takes_labels:
+            raise ValueError(
+                f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "
+                "CCM(novelty='signature')"
+            )
+        return memory
 
     def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
         first = not hasattr(self, "memory_")
@@ -191,16 +243,35 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             votes[:, np.searchsorted(new_classes, old)] = self._votes
             self._votes = votes
         self.memory_, self.classes_ = memory, new_classes
-        lesson = memory._learn(rows)
-        self._vote(lesson, codes)
-        memory._tell()
+        return self._learn(rows, codes)
+
+    def _learn(self, rows: FloatArray, codes: IntArray) -> Lesson:
+        """Learn checked rows, count their votes, tell whoever listens."""
+        if self.label_use == "readout":
+            lesson = self.memory_._learn(rows)
+            self._make_room()
+            count_votes(self._votes, lesson.winners, codes, lesson.changes)
+        else:
+            lesson = self.memory_._learn(rows, self._labelled_kernel(codes))
+        self.memory_._tell()
         return lesson
 
-    def _vote(self, lesson: Lesson, codes: IntArray) -> None:
+    def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
+        """A kernel that looks at the labels of a chunk, and counts the votes itself."""
+        from ccmem.models.adaptive import learn_labelled
+
+        refusing = self.label_use == "guide"
+
+        def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
+            self._make_room()
+            return learn_labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
+
+        return learn
+
+    def _make_room(self) -> None:
         room = len(self.memory_._state.prototypes)
         if len(self._votes) < room:
             self._votes = grown(self._votes, room)
-        count_votes(self._votes, lesson.winners, codes, lesson.changes)
 
     def _widen(self, n_features: int) -> None:
         """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
@@ -218,10 +289,25 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         if not self._votes.any():
             raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
 
-    def _votes_for(self, X: Any) -> IntArray:
+    def _votes_for(self, X: Any) -> Any:
+        """Votes of each row's best matching unit, or weighted shares of several."""
         self._require_votes()
-        units = self.memory_._winners(self.memory_._check(X, reset=False), self._answering())
-        return self._votes[units]
+        rows = self.memory_._check(X, reset=False)
+        if self.n_winners == 1:
+            return self._votes[self.memory_._winners(rows, self._answering())]
+        units = np.flatnonzero(self._answering())
+        votes = self._votes[units].astype(np.float64)
+        shares = votes / np.maximum(self._votes.sum(axis=0), 1) if self.balanced else votes
+        shares /= shares.sum(axis=1, keepdims=True)
+        prototypes = self.memory_._state.prototypes[: self.memory_.n_units_]
+        weighed = np.empty((len(rows), shares.shape[1]))
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            scores = np.empty((len(part), len(prototypes)), rows.dtype)
+            self.memory_._score(part, prototypes, scores)
+            scores = np.ascontiguousarray(scores[:, units])
+            weigh_votes(scores, self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
+        return weighed
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""

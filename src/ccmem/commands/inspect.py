@@ -69,7 +69,7 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     counters, state = fitted["counters"], fitted["state"]
     n_units, wins = counters["units"], state["wins"][: counters["units"]]
     n_blocks = counters.get("blocks", 1)
-    members = fitted["state"].get("unit_block")
+    members = fitted["state"].get("unit_blocks")
     blocks = []
     for block in range(n_blocks):
         if members is not None:

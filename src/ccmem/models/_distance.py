@@ -42,6 +42,7 @@ class DistanceMemory(CompetitiveMemory):
     learning_rate: float
     init: Any
     _shape_parameters = ("n_units",)
+    _by_distance = True
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> UnitState:
         state = new_units(self.n_units, n_features, dtype, self.learning_rate)

@@ -48,6 +48,7 @@ from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.competition import dot, unit_scale
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note
+from ccmem.models import adaptive
 from ccmem.update import count_win, renormalising_move
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
@@ -204,6 +205,17 @@ class CCM(CompetitiveMemory):
     ----------
     n_slots : int, default=25
         Slots in a block (d_mem; the paper's 125 units over 5 tasks).
+    novelty : "vigilance" or "signature", default="vigilance"
+        What makes a sample new: that no slot is similar enough (the paper's model, its thresholds to suit the data), or
+        that the mean of recent samples differs from that of the block (no thresholds; see
+        :mod:`ccmem.models.adaptive`). With "signature", ``n_slots``, ``learning_rate``, ``false_alarm_every`` and
+        ``max_units`` are all that counts, and nothing is random.
+    false_alarm_every : float, default=1e6
+        For "signature": about how many samples of one task may pass before it is mistaken for another. More makes
+        changes a little harder to notice.
+    max_units : int or None, default=None
+        For "signature": bound on the number of units. Blocks then grow beyond ``n_slots`` while there is room, and the
+        cheapest units of the largest blocks are merged when there is none. None: ``n_slots`` a block, and no bound.
     vigilance : float, default=0.8
         A sample must be more similar than this to a slot to be learned by it (rho).
     recall_vigilance : float or None, default=None
@@ -239,13 +251,17 @@ class CCM(CompetitiveMemory):
     events_ : list of Event
         The latest new blocks and recalls, oldest first.
     alarm_, recall_counts_
-        Misses counted towards a new block, and hits of every block towards a recall.
+        Misses counted towards a new block, and hits of every block towards a recall. With ``novelty="signature"``,
+        ``alarm_`` counts the samples since suspicion began and there are no hits.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
         What the memory holds; see :class:`ccmem.base.CompetitiveMemory`. A slot with no wins has not been used yet.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
         "n_slots": integer(1),
+        "novelty": choice("vigilance", "signature"),
+        "false_alarm_every": number(100.0, 1e15),
+        "max_units": optional(integer(1)),
         "vigilance": number(-1.0, 1.0),
         "recall_vigilance": optional(number(-1.0, 1.0)),
         "alarm_limit": integer(0),
@@ -256,14 +272,13 @@ class CCM(CompetitiveMemory):
         "counters": choice("consecutive", "cumulative"),
         "init": choice("uniform", "normal"),
     }
-    _shape_parameters = ("n_slots",)
-    _state_type = CCMState
-    _own_counters = ("blocks", "pointer", "alarm")
-    _learn_kernel = staticmethod(learn)
+    _shape_parameters = ("n_slots", "novelty", "max_units")
+    _tuning: ClassVar[adaptive.Tuning] = adaptive.Tuning()
 
     def __init__(self, n_slots: int = 25, *, vigilance: float = 0.8, recall_vigilance: float | None = None,
                  alarm_limit: int = 20, recall_limit: int = 30, commit_limit: int = 60, learning_rate: float = 0.35,
                  rate_decay: float = 0.998, counters: str = "consecutive", init: str = "uniform",
+                 novelty: str = "vigilance", false_alarm_every: float = 1e6, max_units: int | None = None,
                  random_state: Any = None) -> None:  # fmt: skip
         self.n_slots = n_slots
         self.vigilance = vigilance
@@ -275,11 +290,14 @@ class CCM(CompetitiveMemory):
         self.rate_decay = rate_decay
         self.counters = counters
         self.init = init
+        self.novelty = novelty
+        self.false_alarm_every = false_alarm_every
+        self.max_units = max_units
         self.random_state = random_state
 
     def task_pointers(self, X: Any) -> IntArray:
         """The block that each row belongs to: that of its best matching slot (GetTaskPointer)."""
-        return self.predict(X) // self.n_slots
+        return self.unit_blocks_[self.predict(X)]
 
     def pool_task(self, X: Any) -> int:
         """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
@@ -303,12 +321,15 @@ class CCM(CompetitiveMemory):
     @property
     def recall_counts_(self) -> IntArray:
         """Hits of every block counted towards a recall, a copy."""
-        self._started()
+        if isinstance(self._started(), adaptive.SignatureState):
+            return np.zeros(self.n_blocks_, np.int64)
         return self._state.recalls[: self.n_blocks_].copy()
 
     @property
     def unit_blocks_(self) -> IntArray:
         """The block of every slot."""
+        if isinstance(self._started(), adaptive.SignatureState):
+            return self._state.unit_blocks[: self.n_units_].copy()
         return np.arange(self.n_units_) // self.n_slots
 
     @property
@@ -321,6 +342,32 @@ class CCM(CompetitiveMemory):
         super()._score(X, prototypes, out)
         out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
 
+    # The two forms differ in their state, and so in all that follows ------------------------------------------------
+
+    @property
+    def _signed(self) -> bool:
+        return self.novelty == "signature"
+
+    _takes_labels = _signed
+
+    @property
+    def _state_type(self) -> type:  # type: ignore[override]
+        return adaptive.SignatureState if self._signed else CCMState
+
+    @property
+    def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
+        return adaptive.OWN_COUNTERS if self._signed else ("blocks", "pointer", "alarm")
+
+    @property
+    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("prototypes", "means", "vectors") if self._signed else ("prototypes",)
+
+    @staticmethod
+    def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
+        if isinstance(state, adaptive.SignatureState):
+            return adaptive.learn(state, settings, X, winners)
+        return learn(state, settings, X, winners)
+
     def _able(self) -> BoolArray:
         return self._state.wins[: self.n_units_] > 0
 
@@ -331,7 +378,13 @@ class CCM(CompetitiveMemory):
         slots = rng.random(shape) if self.init == "uniform" else rng.standard_normal(shape)
         return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        if self.novelty == "signature":
+            return adaptive.new_state(self.n_slots, self.max_units, n_features, dtype, self.learning_rate)
+        if self.max_units is not None:
+            raise ValueError(
+                f"CCM: max_units={self.max_units} needs novelty='signature'; blocks of the fixed form do not merge"
+            )
         blocks = 4
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
@@ -339,12 +392,15 @@ class CCM(CompetitiveMemory):
         return CCMState(*units, recalls=np.zeros(blocks, np.int64))
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        return {
-            **super()._layout(capacity, n_features, dtype),
-            "recalls": ((capacity // self.n_slots,), np.int64),
-        }
+        layout = super()._layout(capacity, n_features, dtype)
+        if self._signed:
+            return {**layout, **adaptive.layout(capacity, n_features, dtype)}
+        return {**layout, "recalls": ((capacity // self.n_slots,), np.int64)}
 
-    def _check_state(self, state: CCMState) -> None:
+    def _check_state(self, state: Any) -> None:
+        if self._signed:
+            adaptive.check_state(state, self.max_units, self._tuning)
+            return
         blocks, pointer = state.counters[BLOCKS], state.counters[POINTER]
         if len(state.prototypes) != len(state.recalls) * self.n_slots or not 1 <= blocks <= len(state.recalls):
             raise ValueError(f"{blocks} blocks of {self.n_slots} slots do not fit {len(state.prototypes)} units")
@@ -353,6 +409,9 @@ class CCM(CompetitiveMemory):
 
     def _make_room(self) -> None:
         state = self._state
+        if isinstance(state, adaptive.SignatureState):
+            self._state = adaptive.with_room(state)
+            return
         blocks = len(state.recalls)
         if state.counters[BLOCKS] < blocks:
             return
@@ -366,7 +425,11 @@ class CCM(CompetitiveMemory):
             recalls=grown(state.recalls, 2 * blocks),
         )
 
-    def _settings(self) -> CCMSettings:
+    def _settings(self) -> Any:
+        if self.novelty == "signature":
+            return adaptive.new_settings(
+                self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning
+            )
         recall_vigilance = self.vigilance if self.recall_vigilance is None else self.recall_vigilance
         return CCMSettings(
             int(self.n_slots), float(self.vigilance), float(recall_vigilance), int(self.alarm_limit),

@@ -93,7 +93,7 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     for name in names:
         shape, dtype = layout[name]
         array = arrays[name]
-        if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype):
+        if not (isinstance(array, np.ndarray) and _has_shape(array, shape) and array.dtype == dtype):
             raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{owner}: {name} holds NaN or infinity")
@@ -110,6 +110,13 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     if counters[UNITS] > len(prototypes):
         raise ValueError(f"{owner}: {counters[UNITS]} units do not fit a memory of {len(prototypes)}")
     return memory._state_type(**arrays, counters=counters, journal=np.zeros(*layout["journal"]))
+
+
+def _has_shape(array: Any, shape: tuple[int | None, ...]) -> bool:
+    """Whether an array has this shape, where None stands for any number of at least 1."""
+    return array.ndim == len(shape) and all(
+        n >= 1 if wanted is None else n == wanted for n, wanted in zip(array.shape, shape, strict=True)
+    )
 
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -278,7 +278,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
 
     def _pointers(self, rows: FloatArray) -> IntArray:
         """The block of each row's best matching slot."""
-        return self.memory_._winners(rows) // self.memory_.n_slots
+        return self.memory_.unit_blocks_[self.memory_._winners(rows)]
 
     def _check_pool(self, X: Any) -> FloatArray:
         self._require_classes()

@@ -1,0 +1,449 @@
+"""CCM without hand-set thresholds: ``CCM(novelty="signature")``, and a bound on its units.
+
+A block carries a signature of its inputs (see :mod:`ccmem.signature`); the stream carries a mean w of recent inputs, of
+weight lambda each (more while a block is young). For a sample with direction u = x / |x|:
+
+    calm        w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
+                otherwise its signature takes u in, and so does a slot
+    suspicious  nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of
+                all since suspicion began. A full batch that fits the block in use (once three have not: that fits it
+                better than half of its own would) ends the suspicion, and w becomes its mean.
+                From the third batch on: if c fits no waiting block, a new block begins, its signature that of c;
+                if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
+                another batch, up to ten, then recall the block that fits best
+
+    learning    a block opens slots for samples that are far from all it has, until it has ``n_slots``; otherwise the
+                most similar slot moves: M <- (M + v (u - M)) / |...|. After n wins v = 1 / (1 / v_0 + n / 2): a slot is
+                the mean of what it won, the later half weighing more, however many samples there will be.
+
+Suspicion uses samples from before it, each batch only its own, so that the tests of a change (recent mean, three
+batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is what they are set
+by: its square root is how many samples pass between two needless suspicions, its fourth root the odds against
+a batch confirming one. One batch would thus be enough on paper; the others are for tails heavier than chi-square's,
+and for bursts.
+
+What this means for a stream:
+
+* an outlier burst no longer than a batch changes no block: it touches two batches at most, and the third fits again;
+* a mixture of old tasks is a task of its own: it fits none of their signatures, so it gets a block, to be recalled
+  when the mixture returns;
+* slow drift is followed: a signature never takes a sample in at less than a twentieth of lambda, so what moves by less
+  than its noise within about a thousand samples stays in its block; what moves faster is a change;
+* tasks that differ in other ways than their mean direction are not told apart; a zero vector has no direction and is
+  not learned.
+
+With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
+block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
+of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
+none is given to the nearest. Ties go to the lowest index everywhere.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem._jit import kernel
+from ccmem._typing import FloatArray, IntArray
+from ccmem.base import REJECTED
+from ccmem.competition import dot, squared_distance
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note
+from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
+from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT, absorb, deviate, excess, shift
+from ccmem.update import copy_scaled, renormalising_move
+
+BLOCKS, POINTER, ALARM, SIZE, BATCHES, LAST = range(OWN, OWN + 6)
+"""Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
+suspicion, and which deviation is that of the sample learned last (0: none, else its row + 1)."""
+OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "last")
+RECENT, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3
+"""Rows of ``vectors``; deviations take turns in two rows."""
+RECENT_WEIGHT, SHARED_WEIGHT, CANDIDATE_VARIANCE = 0, 1, 2
+"""Places in ``scalars``: sum of a_i^2, sum of a_i b_i, and the total variance around the candidate."""
+
+
+class SignatureState(NamedTuple):
+    prototypes: FloatArray
+    rates: FloatArray
+    wins: IntArray
+    counters: IntArray
+    journal: IntArray
+    unit_blocks: IntArray
+    errors: FloatArray
+    """Dissimilarity each unit has gathered since a slot was last opened for it."""
+    partners: IntArray
+    costs: FloatArray
+    """Cheapest partner of each unit, if known, and what merging the two would cost."""
+    members: IntArray
+    """Units of the block in use, in order."""
+    means: FloatArray
+    statistics: FloatArray
+    """One row a block: see :mod:`ccmem.signature`."""
+    vectors: FloatArray
+    scalars: FloatArray
+
+
+class Tuning(NamedTuple):
+    """What is the same for all data: chosen on the digits and on MNIST's validation split, see docs/adaptive.md."""
+
+    recent_rate: float = 0.02
+    """lambda; at most 4 / n in a block of n samples."""
+    slowest_rate: float = 0.001
+    batch: int = 20
+    least_batches: int = 3
+    confirm_power: float = 0.25
+    """A batch confirms a needless suspicion with probability ``false_alarm_every`` to minus this."""
+    recall_batches: int = 5
+    most_batches: int = 10
+    recall_level: float = 0.01
+    """How often a returning task may seem not to fit clearly, ..."""
+    new_level: float = 1e-6
+    """... and not to fit at all."""
+    youngest: int = 30
+    """Samples a signature needs before anything is compared with it."""
+    spacing: float = 0.25
+    """A slot is opened for samples less similar to all others than 1 - this part of the block's variance."""
+    growth: float = 10.0
+
+
+class SignatureSettings(NamedTuple):
+    n_slots: int
+    max_units: int
+    learning_rate: float
+    recent_rate: float
+    slowest_rate: float
+    batch: int
+    least_batches: int
+    recall_batches: int
+    most_batches: int
+    z_suspect: float
+    z_confirm: float
+    z_recall: float
+    z_new: float
+    youngest: int
+    spacing: float
+    growth: float
+
+
+@lru_cache(maxsize=64)
+def new_settings(
+    n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float, tuning: Tuning
+) -> SignatureSettings:
+    """Settings for the kernel: limits as quantiles of the standard normal distribution."""
+    # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
+    suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
+    confirm = false_alarm_every ** (-tuning.confirm_power)
+    normal = NormalDist()
+    return SignatureSettings(
+        n_slots=int(n_slots), max_units=int(max_units or 0), learning_rate=float(learning_rate),
+        recent_rate=tuning.recent_rate, slowest_rate=tuning.slowest_rate, batch=tuning.batch,
+        least_batches=tuning.least_batches, recall_batches=tuning.recall_batches, most_batches=tuning.most_batches,
+        z_suspect=-normal.inv_cdf(suspect), z_confirm=-normal.inv_cdf(confirm),
+        z_recall=-normal.inv_cdf(tuning.recall_level), z_new=-normal.inv_cdf(tuning.new_level),
+        youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
+    )  # fmt: skip
+
+
+def layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Shape and type of what the state has beyond that of every model; None stands for the room for blocks."""
+    per_unit = dict.fromkeys(("unit_blocks", "partners", "members"), ((capacity,), np.int64))
+    return {
+        **per_unit, "errors": ((capacity,), np.float64), "costs": ((capacity,), np.float64),
+        "means": ((None, n_features), dtype), "statistics": ((None, N_STATISTICS), np.float64),
+        "vectors": ((DEVIATION + 2, n_features), dtype), "scalars": ((3,), np.float64),
+    }  # fmt: skip
+
+
+def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dtype[Any], learning_rate: float
+              ) -> SignatureState:  # fmt: skip
+    """The state before the first sample. One unit too many is there for a moment before two are merged."""
+    capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
+    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
+    units.counters[BLOCKS] = 1
+    more = {name: np.zeros([blocks if n is None else n for n in shape], kind)
+            for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
+    return SignatureState(*units, **more)
+
+
+def check_state(state: SignatureState, max_units: int | None, tuning: Tuning) -> None:
+    """Raise ValueError unless this is a state that learning could have led to."""
+    counters = state.counters
+    units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
+    in_use = np.flatnonzero(state.unit_blocks[:units] == counters[POINTER])
+    if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
+        raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with room for {rows}")
+    if max_units is not None and (units > max_units or len(state.prototypes) != max_units + 1):
+        raise ValueError(f"{units} units and room for {len(state.prototypes)} do not fit max_units={max_units}")
+    if units and state.unit_blocks[:units].max() >= blocks:
+        raise ValueError("some units belong to a block that does not exist")
+    if counters[SIZE] != len(in_use) or (state.members[: len(in_use)] != in_use).any():
+        raise ValueError("the units listed for the block in use are not those that belong to it")
+    if state.partners[:units].max(initial=0) > units or counters[LAST] > 2:
+        raise ValueError("its counters are damaged")
+    if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
+        raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
+    if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
+        raise ValueError("statistics of some block are negative")
+
+
+def with_room(state: SignatureState) -> SignatureState:
+    """The same state with room for another unit and another block."""
+    if state.counters[UNITS] == len(state.prototypes):
+        per_unit = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
+        rows = 2 * len(state.prototypes)
+        state = state._replace(**{name: grown(getattr(state, name), rows) for name in per_unit})
+    if state.counters[BLOCKS] == len(state.means):
+        rows = 2 * len(state.means)
+        state = state._replace(means=grown(state.means, rows), statistics=grown(state.statistics, rows))
+    return state
+
+
+@kernel
+def list_members(state: SignatureState) -> None:
+    """Gather the units of the block in use."""
+    size = 0
+    for unit in range(state.counters[UNITS]):
+        if state.unit_blocks[unit] == state.counters[POINTER]:
+            state.members[size] = unit
+            size += 1
+    state.counters[SIZE] = size
+
+
+@kernel
+def calm(state: SignatureState, block: int, vector: int, weight: float, shared: float) -> None:
+    """End a suspicion with ``block`` in use and a mean of the latest samples as the recent one."""
+    counters = state.counters
+    if block != counters[POINTER]:
+        for k in range(counters[SIZE]):  # the block left has changed while it was in use
+            state.partners[state.members[k]] = TO_FIND
+        counters[POINTER] = block
+        list_members(state)
+    counters[ALARM] = 0
+    counters[LAST] = 0
+    state.vectors[RECENT] = state.vectors[vector]
+    state.scalars[RECENT_WEIGHT] = weight
+    state.scalars[SHARED_WEIGHT] = shared
+
+
+@kernel
+def suspect(state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float) -> bool:
+    """Whether, with ``x``, the recent mean differs from the signature; if not, the signature takes ``x`` in."""
+    counters, scalars, vectors = state.counters, state.scalars, state.vectors
+    mean, statistics = state.means[counters[POINTER]], state.statistics[counters[POINTER]]
+    row = 1 if counters[LAST] == 1 else 0
+    deviation = vectors[DEVIATION + row]
+    gain = max(settings.recent_rate, min(1.0, 4.0 / (statistics[COUNT] + 1.0)))
+    deviate(vectors[RECENT], x, scale, deviation)
+    shift(vectors[RECENT], deviation, gain)
+    deviate(mean, x, scale, deviation)
+    scalars[RECENT_WEIGHT] = (1.0 - gain) * (1.0 - gain) * scalars[RECENT_WEIGHT] + gain * gain
+    scalars[SHARED_WEIGHT] *= 1.0 - gain
+    if statistics[COUNT] >= settings.youngest:
+        weight = scalars[RECENT_WEIGHT] - 2.0 * scalars[SHARED_WEIGHT] + statistics[WEIGHT]
+        if excess(statistics, squared_distance(vectors[RECENT], mean), weight, settings.z_suspect) > 1.0:
+            return True
+    product = dot(deviation, vectors[DEVIATION + 1 - row]) if counters[LAST] else np.nan
+    rate = absorb(mean, statistics, deviation, product, settings.slowest_rate)
+    scalars[SHARED_WEIGHT] = (1.0 - rate) * scalars[SHARED_WEIGHT] + rate * gain
+    counters[LAST] = row + 1
+    return False
+
+
+@kernel
+def confirm(state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float) -> None:
+    """Take a suspicious sample into its batch and the candidate; see what a full batch says."""
+    counters, scalars, vectors = state.counters, state.scalars, state.vectors
+    total = counters[ALARM]
+    within = total - counters[BATCHES] * settings.batch
+    deviation = vectors[DEVIATION]
+    if total == 1:
+        vectors[CANDIDATE] = 0.0
+        scalars[CANDIDATE_VARIANCE] = 0.0
+    if within == 1:
+        vectors[BATCH] = 0.0
+    deviate(vectors[BATCH], x, scale, deviation)
+    shift(vectors[BATCH], deviation, 1.0 / within)
+    deviate(vectors[CANDIDATE], x, scale, deviation)
+    rate = 1.0 / total
+    scalars[CANDIDATE_VARIANCE] = (1.0 - rate) * (scalars[CANDIDATE_VARIANCE] + rate * dot(deviation, deviation))
+    shift(vectors[CANDIDATE], deviation, rate)
+    counters[ALARM] = total + 1
+    if within < settings.batch:
+        return
+    block = counters[POINTER]
+    z = settings.z_confirm if counters[BATCHES] < settings.least_batches else 0.0
+    if misfit(state, block, BATCH, 1.0 / within, z) <= 1.0:
+        calm(state, block, BATCH, 1.0 / within, 0.0)
+        return
+    counters[BATCHES] += 1
+    if counters[BATCHES] >= settings.least_batches:
+        decide(state, settings, total)
+
+
+@kernel
+def misfit(state: SignatureState, block: int, vector: int, weight: float, z: float) -> float:
+    """How far a mean of new samples is from a block's signature; above 1 if it is not from there."""
+    statistics = state.statistics[block]
+    distance = squared_distance(state.vectors[vector], state.means[block])
+    return excess(statistics, distance, weight + statistics[WEIGHT], z)
+
+
+@kernel
+def decide(state: SignatureState, settings: SignatureSettings, total: int) -> None:
+    """A change is certain: begin a new block, recall an old one, or wait for more."""
+    counters = state.counters
+    pointer, blocks, weight = counters[POINTER], counters[BLOCKS], 1.0 / total
+    best, least = UNKNOWN, np.inf
+    for block in range(blocks):
+        if block != pointer:
+            ratio = misfit(state, block, CANDIDATE, weight, settings.z_new)
+            if ratio < least:
+                best, least = block, ratio
+    if least > 1.0:
+        if settings.max_units == 0 or blocks < settings.max_units:
+            note(counters, state.journal, NEW_BLOCK, pointer, blocks, total)
+            counters[BLOCKS] += 1
+            best = blocks
+        elif best == UNKNOWN or misfit(state, pointer, CANDIDATE, weight, settings.z_new) <= least:
+            best = pointer
+        else:
+            note(counters, state.journal, RECALL, pointer, best, total)
+        state.means[best] = state.vectors[CANDIDATE]
+        statistics = state.statistics[best]
+        statistics[:] = 0.0
+        statistics[COUNT], statistics[VARIANCE] = total, state.scalars[CANDIDATE_VARIANCE]
+        statistics[WEIGHT] = weight
+        calm(state, best, CANDIDATE, weight, weight)
+    elif counters[BATCHES] >= settings.most_batches or (
+        counters[BATCHES] >= settings.recall_batches
+        and misfit(state, best, CANDIDATE, weight, settings.z_recall) <= 1.0
+    ):
+        note(counters, state.journal, RECALL, pointer, best, total)
+        calm(state, best, CANDIDATE, weight, 0.0)
+
+
+@kernel
+def refuses(votes: IntArray, unit: int, label: int) -> bool:
+    """Whether more than three quarters of the labels that ``unit`` learned are one other than ``label``."""
+    most = majority(votes, unit)
+    return most != UNKNOWN and most != label and 4 * votes[unit, most] > 3 * votes[unit].sum()
+
+
+@kernel
+def place(
+    state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float, label: int, votes: IntArray,
+    refusing: bool,
+) -> int:  # fmt: skip
+    """Let a slot of the block in use learn ``x``, a new one if need be; return it."""
+    counters = state.counters
+    best, match, nearest, nearest_match = REJECTED, -np.inf, REJECTED, -np.inf
+    for k in range(counters[SIZE]):
+        unit = state.members[k]
+        similarity = dot(state.prototypes[unit], x) * scale
+        if similarity > nearest_match:
+            nearest, nearest_match = unit, similarity
+        if similarity > match and not (refusing and label != UNKNOWN and refuses(votes, unit, label)):
+            best, match = unit, similarity
+    refused = best == REJECTED
+    if refused:
+        best, match = nearest, nearest_match
+    if may_open(state, settings, best, match, refused):
+        unit = open_slot(state, settings, best, x, scale)
+    else:
+        unit = best
+        state.errors[best] += 1.0 - match
+        renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
+    state.wins[unit] += 1
+    state.rates[unit] = state.rates[unit] / (1.0 + 0.5 * state.rates[unit])
+    if label != UNKNOWN:
+        votes[unit, label] += 1
+    if settings.max_units > 0 and counters[UNITS] > settings.max_units:
+        make_room(state, settings, votes)
+    return unit
+
+
+@kernel
+def may_open(state: SignatureState, settings: SignatureSettings, best: int, match: float, refused: bool) -> bool:
+    """Whether a sample with this best match gets a slot of its own."""
+    counters, bound = state.counters, settings.max_units
+    size, variance = counters[SIZE], state.statistics[counters[POINTER], VARIANCE]
+    if bound > 0 and counters[UNITS] == bound:
+        if size >= max(1, bound // counters[BLOCKS]):
+            return False
+    elif bound == 0 and size >= settings.n_slots:
+        return False
+    if refused:
+        return True
+    far = 1.0 - match > settings.spacing * variance + 1e-6  # nearer than that may be rounding
+    return far and (size < settings.n_slots or state.errors[best] > settings.growth * variance)
+
+
+@kernel
+def open_slot(state: SignatureState, settings: SignatureSettings, best: int, x: FloatArray, scale: float) -> int:
+    """Let ``x`` become a unit of the block in use, relieving the one it was nearest to."""
+    counters = state.counters
+    unit = counters[UNITS]
+    if best != REJECTED:
+        state.errors[best] = 0.0
+    copy_scaled(state.prototypes[unit], x, scale)
+    state.rates[unit] = settings.learning_rate
+    state.wins[unit] = 0
+    state.errors[unit] = 0.0
+    state.unit_blocks[unit] = counters[POINTER]
+    state.partners[unit] = TO_FIND
+    state.members[counters[SIZE]] = unit
+    counters[UNITS] += 1
+    counters[SIZE] += 1
+    return unit
+
+
+@kernel
+def make_room(state: SignatureState, settings: SignatureSettings, votes: IntArray) -> None:
+    """Merge the cheapest pair of a block with more than its share of the bound."""
+    blocks = state.counters[BLOCKS]
+    sizes = np.zeros(blocks, np.int64)
+    for unit in range(state.counters[UNITS]):
+        sizes[state.unit_blocks[unit]] += 1
+    merge_cheapest(state, votes, sizes > max(1, settings.max_units // blocks))
+    list_members(state)
+
+
+@kernel
+def learn_labelled(
+    state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray, labels: IntArray,
+    votes: IntArray, refusing: bool,
+) -> int:  # fmt: skip
+    """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
+    counters = state.counters
+    for r in range(X.shape[0]):
+        if (
+            counters[BLOCKS] == state.means.shape[0]
+            or counters[UNITS] == state.prototypes.shape[0]
+            or counters[JOURNALED] + 2 > state.journal.shape[0]
+        ):
+            return r
+        x = X[r]
+        winners[r] = REJECTED
+        squared = dot(x, x)
+        if squared > 0.0:
+            scale = 1.0 / np.sqrt(squared)
+            if counters[ALARM] > 0:
+                confirm(state, settings, x, scale)
+            elif suspect(state, settings, x, scale):
+                counters[ALARM] = 1
+                counters[BATCHES] = 0
+            else:
+                label = labels[r] if labels.shape[0] else UNKNOWN
+                winners[r] = place(state, settings, x, scale, label, votes, refusing)
+        counters[SEEN] += 1
+    return X.shape[0]
+
+
+@kernel
+def learn(state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray) -> int:
+    """Learn rows in order; labels play no part."""
+    labels, votes = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    return learn_labelled(state, settings, X, winners, labels, votes, False)

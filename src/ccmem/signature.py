@@ -1,0 +1,102 @@
+"""Signatures: what the inputs of a block look like on average, and when they stop looking like it.
+
+A signature is the running mean m of the unit-norm inputs u of a block, their total variance s = E|u - m|^2, and two
+moments of p = (u_t - m).(u_t-1 - m), the product of consecutive deviations. If samples are independent, E p^2 is the
+trace of the squared covariance, so that nu = s^2 / E p^2 is the effective number of dimensions the data varies in; if
+they are not, it comes out smaller, which only raises the limits, and c = E p / s is their correlation. A mean w of some
+samples is compared with m by
+
+    T = |w - m|^2 / (s V),   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
+
+where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its
+mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever
+the rates are, so that T may be trusted from the first few dozen samples on. Nothing here depends on the scale of the data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem._jit import kernel
+from ccmem._typing import FloatArray
+from ccmem.competition import dot
+
+COUNT, VARIANCE, WEIGHT, PAIRS, PRODUCT, SQUARE = 0, 1, 2, 3, 4, 5
+"""Columns of the statistics of a block: samples, s, sum of b_i^2, pairs, E p, E p^2."""
+N_STATISTICS = 6
+
+PRIOR_PAIRS = 8.0
+PRIOR_DIMENSIONS = 2.0
+"""Few dimensions mean high limits; so much is assumed until the pairs seen say otherwise."""
+MOST_CORRELATION = 0.98
+LEAST_VARIANCE = 1e-12
+"""Below this, differences between unit vectors are rounding."""
+
+
+@kernel
+def effective_dimensions(statistics: FloatArray) -> float:
+    """nu: how many equal directions would vary as much as this data does."""
+    variance, pairs = max(statistics[VARIANCE], LEAST_VARIANCE), statistics[PAIRS]
+    share = pairs * statistics[SQUARE] / (variance * variance) + PRIOR_PAIRS / PRIOR_DIMENSIONS
+    share /= pairs + PRIOR_PAIRS
+    return 1.0 / min(max(share, 1e-6), 1.0)
+
+
+@kernel
+def inflation(statistics: FloatArray) -> float:
+    """(1 + c) / (1 - c): how much more the mean of correlated samples varies; never below 1."""
+    variance, pairs = max(statistics[VARIANCE], LEAST_VARIANCE), statistics[PAIRS]
+    correlation = statistics[PRODUCT] / variance * pairs / (pairs + PRIOR_PAIRS)
+    correlation = min(max(correlation, 0.0), MOST_CORRELATION)
+    return (1.0 + correlation) / (1.0 - correlation)
+
+
+@kernel
+def quantile(dimensions: float, z: float) -> float:
+    """Quantile of chi2(nu) / nu at a standard normal quantile z (Wilson and Hilferty, 1931)."""
+    spread = 2.0 / (9.0 * dimensions)
+    root = 1.0 - spread + z * np.sqrt(spread)
+    return root * root * root
+
+
+@kernel
+def excess(statistics: FloatArray, squared_distance: float, weight: float, z: float) -> float:
+    """T over its limit: above 1 if a mean this far away (of weights with this sum of squares) is not from the block."""
+    variance = max(statistics[VARIANCE] / max(1.0 - statistics[WEIGHT], 0.5), LEAST_VARIANCE)
+    spread = min(1.0, inflation(statistics) * weight)
+    return squared_distance / (variance * spread * quantile(effective_dimensions(statistics), z))
+
+
+@kernel
+def deviate(mean: FloatArray, x: FloatArray, scale: float, deviation: FloatArray) -> None:
+    """deviation <- scale * x - mean"""
+    factor = mean.dtype.type(scale)
+    for i in range(mean.shape[0]):
+        deviation[i] = factor * x[i] - mean[i]
+
+
+@kernel
+def shift(mean: FloatArray, deviation: FloatArray, rate: float) -> None:
+    """mean <- mean + rate * deviation"""
+    step = mean.dtype.type(rate)
+    for i in range(mean.shape[0]):
+        mean[i] = mean[i] + step * deviation[i]
+
+
+@kernel
+def absorb(mean: FloatArray, statistics: FloatArray, deviation: FloatArray, product: float, slowest: float) -> float:
+    """Take a sample, given by its deviation from ``mean``, into the signature; return its weight there.
+
+    ``product`` is that with the deviation of the sample before, NaN if there is none.
+    """
+    statistics[COUNT] += 1.0
+    rate = max(1.0 / statistics[COUNT], slowest)
+    statistics[VARIANCE] = (1.0 - rate) * (statistics[VARIANCE] + rate * dot(deviation, deviation))
+    statistics[WEIGHT] = (1.0 - rate) * (1.0 - rate) * statistics[WEIGHT] + rate * rate
+    if not np.isnan(product):
+        statistics[PAIRS] += 1.0
+        pair_rate = max(1.0 / statistics[PAIRS], slowest)
+        statistics[PRODUCT] += pair_rate * (product - statistics[PRODUCT])
+        statistics[SQUARE] += pair_rate * (product * product - statistics[SQUARE])
+    shift(mean, deviation, rate)
+    return rate

@@ -1,0 +1,333 @@
+"""CCM by signature: its twin, what it notices, what it lets pass, and its bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from ccmem import CCM, ModalClassifier
+from ccmem.models.adaptive import Tuning
+from ccmem.signature import N_STATISTICS, PAIRS, PRODUCT, SQUARE, VARIANCE, effective_dimensions, inflation, quantile
+from zoo import assert_same, signature_twin, snapshot
+
+
+class QuickCCM(CCM):
+    """The same kernel in a hurry, so that short streams full of ties reach every branch."""
+
+    _tuning = Tuning(
+        recent_rate=0.1, slowest_rate=0.01, batch=4, recall_batches=4, most_batches=5, youngest=6, growth=1.0
+    )
+
+
+def signature_ccm(**parameters):
+    return CCM(novelty="signature", random_state=0, **parameters)
+
+
+@st.composite
+def task_streams(draw):
+    """Integer-valued rows in segments, each drawn from a few patterns; and a label (or none) for every row."""
+    width = draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    patterns = rng.integers(-2, 3, (draw(st.integers(2, 6)), width))
+    parts = []
+    for _ in range(draw(st.integers(1, 6))):
+        some = rng.integers(0, len(patterns), 2)
+        parts.append(rng.choice(some, draw(st.integers(5, 40))))
+    which = np.concatenate(parts)
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    return patterns[which].astype(dtype), np.where(rng.random(len(which)) < 0.2, -1, which % 3)
+
+
+memories = st.builds(
+    QuickCCM, novelty=st.just("signature"), random_state=st.just(0), n_slots=st.integers(1, 4),
+    max_units=st.sampled_from([None, 1, 2, 3, 8]),
+    false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]), learning_rate=st.sampled_from([0.1, 0.35, 1.0]),
+)  # fmt: skip
+
+
+def assert_is_twin(memory, expected):
+    for name, value in expected.items():
+        if len(expected["prototypes_"]):
+            np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
+
+
+@settings(max_examples=40)
+@given(stream=task_streams(), memory=memories)
+def test_kernel_equals_naive_twin_through_changes(stream, memory):
+    X, _ = stream
+    names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
+    expected = signature_twin(X, tuning=QuickCCM._tuning, **{name: getattr(memory, name) for name in names})
+    winners = memory._learn(memory._check_chunk(X)).winners
+    np.testing.assert_array_equal(winners, expected.pop("winners"))
+    assert_is_twin(memory, expected)
+
+
+@pytest.mark.parametrize("label_use", ["readout", "merge", "guide"])
+@settings(max_examples=40)
+@given(stream=task_streams(), memory=memories)
+def test_votes_equal_those_of_the_twin(label_use, stream, memory):
+    X, labels = stream
+    names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
+    classifier = ModalClassifier(memory, label_use=label_use, unlabeled=-1)
+    classifier.partial_fit(X, labels, classes=[0, 1, 2])
+    if label_use == "readout":  # the memory has not seen the labels: compare votes with who learned what
+        counted = clone(memory).partial_fit(X)
+        np.testing.assert_array_equal(counted.prototypes_, classifier.memory_.prototypes_)
+        assert classifier.votes_.sum() <= counted.win_counts_.sum()
+        return
+    expected = signature_twin(
+        X, tuning=QuickCCM._tuning, labels=labels.tolist(), n_labels=3, refusing=label_use == "guide",
+        **{name: getattr(memory, name) for name in names},
+    )  # fmt: skip
+    del expected["winners"]
+    if len(expected["prototypes_"]):
+        np.testing.assert_array_equal(classifier.votes_, expected.pop("votes_"))
+        assert_is_twin(classifier.memory_, expected)
+
+
+@settings(max_examples=40)
+@given(stream=task_streams(), memory=memories, data=st.data())
+def test_a_stream_may_be_cut_anywhere(stream, memory, data):
+    X, labels = stream
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(X)), max_size=4)))
+    for label_use in ("readout", "guide"):
+        whole, cut = (ModalClassifier(memory, label_use=label_use, unlabeled=-1) for _ in range(2))
+        whole.partial_fit(X, labels, classes=[0, 1, 2])
+        for rows, some in zip(np.split(X, cuts), np.split(labels, cuts), strict=True):
+            if len(rows):
+                cut.partial_fit(rows, some, classes=[0, 1, 2])
+        assert_same(snapshot(whole.memory_), snapshot(cut.memory_))
+        np.testing.assert_array_equal(whole.votes_, cut.votes_)
+
+
+@settings(max_examples=40)
+@given(stream=task_streams(), memory=memories)
+def test_the_bound_holds_and_no_vote_is_lost(stream, memory):
+    X, labels = stream
+    classifier = ModalClassifier(memory, unlabeled=-1)
+    learned = 0
+    for x, label in zip(X, labels, strict=True):
+        learned += classifier.learn_one(x, label) >= 0 and label != -1
+        if memory.max_units is not None:
+            assert classifier.memory_.n_units_ <= memory.max_units
+            assert classifier.memory_.n_blocks_ <= memory.max_units
+        assert classifier.votes_.sum() == learned
+        assert (classifier.votes_.sum(axis=1) <= classifier.memory_.win_counts_).all()
+
+
+# What it notices ---------------------------------------------------------------------------------------------------
+
+
+def clusters(seed, width=16, n=3, spread=0.3):
+    """A task: rows around a few centres."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n, width))
+    return lambda rows: centres[rng.integers(0, n, rows)] + spread * rng.normal(size=(rows, width))
+
+
+def kinds(memory):
+    return [(event.kind, event.to_block) for event in memory.events_]
+
+
+@pytest.mark.parametrize("width", [3, 16, 200])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_tasks_are_found_and_recalled_whatever_their_scale(width, scale):
+    a, b, c = (clusters(seed, width) for seed in range(3))
+    lengths = (600, 400, 600, 400, 500)
+    X = scale * np.concatenate([task(n) for task, n in zip((a, b, c, a, b), lengths, strict=True)])
+    memory = signature_ccm(n_slots=6).partial_fit(X)
+    assert kinds(memory) == [("new_block", 1), ("new_block", 2), ("recall", 0), ("recall", 1)]
+    delays = np.array([event.step for event in memory.events_]) - np.cumsum(lengths)[:-1]
+    assert (delays > 0).all()
+    assert (delays < 250).all()
+    pointers = memory.task_pointers(np.concatenate([scale * task(50) for task in (a, b, c)]))
+    assert (pointers == np.repeat([0, 1, 2], 50)).mean() > 0.7
+
+
+def test_low_dimensional_data_far_from_the_origin():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal([50, 40], 0.5, (800, 2)), rng.normal([50, 43], 0.5, (800, 2))])
+    assert kinds(signature_ccm().partial_fit(X)) == [("new_block", 1)]
+
+
+@pytest.mark.parametrize("length", [1, 5, 20])
+@pytest.mark.parametrize("start", [1500, 1507, 1513])
+def test_an_outlier_burst_as_long_as_a_batch_changes_nothing(length, start):
+    a = clusters(0)
+    X = a(3000)
+    X[start : start + length] = 20.0 * np.random.default_rng(1).normal(size=16)
+    memory = signature_ccm().partial_fit(X)
+    assert memory.events_ == []
+    assert memory.n_blocks_ == 1
+
+
+def test_a_burst_during_a_needless_suspicion_changes_nothing():
+    X = clusters(0)(6000)
+    memory = signature_ccm()
+    seen = 0
+    while memory.partial_fit(X[seen : seen + 1]).alarm_ != 12:
+        seen += 1
+    burst = np.tile(20.0 * np.random.default_rng(1).normal(size=16), (20, 1))
+    memory.partial_fit(burst).partial_fit(X[seen + 1 :])
+    assert memory.events_ == []
+
+
+def test_a_mixture_of_two_tasks_is_a_task_of_its_own():
+    a, b = clusters(4), clusters(5)
+    rng = np.random.default_rng(2)
+
+    def mixed(n):
+        return np.where(rng.random((n, 1)) < 0.5, a(n), b(n))
+
+    X = np.concatenate([a(1000), b(1000), mixed(1000), a(1000), mixed(1000)])
+    events = kinds(signature_ccm().partial_fit(X))
+    assert events == [("new_block", 1), ("new_block", 2), ("recall", 0), ("recall", 2)]
+
+
+def test_slow_drift_is_followed_and_fast_drift_is_a_change():
+    a = clusters(0)
+    towards = np.random.default_rng(1).normal(size=16)
+
+    def drifting(rows):
+        way = np.concatenate([np.zeros(2000), np.linspace(0, 1, rows), np.ones(2000)])
+        return a(len(way)) + way[:, None] * towards
+
+    assert signature_ccm().partial_fit(drifting(40_000)).n_blocks_ == 1
+    assert signature_ccm().partial_fit(drifting(400)).n_blocks_ == 2
+
+
+@pytest.mark.parametrize("dimensions", [2, 10, 100])
+def test_one_task_stays_one_block(dimensions):
+    X = np.random.default_rng(dimensions).normal(1.0, 1.0, (100_000, dimensions))
+    memory = signature_ccm(n_slots=4).partial_fit(X)
+    assert memory.events_ == []
+    lost = 1 - memory.win_counts_.sum() / len(X)
+    assert 0.005 < lost < 0.04  # a suspicion every thousand samples or so, of one batch or two
+
+
+def test_correlated_samples_raise_no_alarm():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 4))
+    for i in range(1, len(X)):
+        X[i] = 0.9 * X[i - 1] + np.sqrt(1 - 0.81) * X[i]
+    memory = signature_ccm(n_slots=4).partial_fit(X + 3.0)
+    assert memory.events_ == []
+    assert kinds(memory.partial_fit(X[:3000] + np.array([3.0, -9.0, 3.0, 3.0]))) == [("new_block", 1)]
+
+
+def test_a_constant_stream_then_another():
+    X = np.repeat(np.eye(3), 200, axis=0)
+    memory = signature_ccm().partial_fit(X).partial_fit(X[:200])
+    assert kinds(memory) == [("new_block", 1), ("new_block", 2), ("recall", 0)]
+    assert memory.n_units_ == 3
+
+
+def test_zero_vectors_are_passed_over():
+    a = clusters(0)
+    X = a(300)
+    gaps = np.insert(X, np.arange(0, 300, 3), 0.0, axis=0)
+    memory, other = signature_ccm().partial_fit(X), signature_ccm().partial_fit(gaps)
+    np.testing.assert_array_equal(memory.prototypes_, other.prototypes_)
+    assert other.n_samples_seen_ == 400
+
+
+# Its arithmetic ----------------------------------------------------------------------------------------------------
+
+
+def test_effective_dimensions_and_correlation_are_those_of_the_data():
+    rng = np.random.default_rng(0)
+    spread = np.array([3.0, 1.0, 1.0, 0.2])
+    U = 0.001 * rng.normal(size=(20_000, 4)) * spread + np.array([0.0, 0.0, 0.0, 1.0])  # nearly unit already
+    memory = signature_ccm().partial_fit(U)
+    variances = spread[:3] ** 2  # along the mean nothing is left after normalising
+    assert effective_dimensions(memory._state.statistics[0]) == pytest.approx(
+        variances.sum() ** 2 / (variances**2).sum(), rel=0.1
+    )
+    assert inflation(memory._state.statistics[0]) == pytest.approx(1.0, abs=0.1)
+
+
+def test_limits_are_quantiles_of_chi_square():
+    from scipy.stats import chi2, norm
+
+    for nu in (1.0, 2.5, 10.0, 100.0):
+        for level in (0.05, 0.005, 1e-4):
+            assert quantile(nu, norm.isf(level)) == pytest.approx(chi2.isf(level, nu) / nu, rel=0.1)
+
+
+def test_without_pairs_few_dimensions_are_assumed():
+    statistics = np.zeros(N_STATISTICS)
+    statistics[VARIANCE] = 1.0
+    assert effective_dimensions(statistics) == 2.0
+    statistics[[PAIRS, PRODUCT, SQUARE]] = 1e6, 0.5, 1.0
+    assert effective_dimensions(statistics) == pytest.approx(1.0, rel=1e-4)
+    assert inflation(statistics) == pytest.approx(3.0, rel=1e-4)
+
+
+# Its bound ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_grows_within_the_bound_and_makes_way_for_others():
+    a, other = clusters(0, n=40), clusters(1, n=40)
+    memory = signature_ccm(n_slots=5, max_units=24).partial_fit(a(4000))
+    assert memory.n_units_ == 24
+    assert memory.n_blocks_ == 1
+    memory.partial_fit(other(4000) + np.repeat([1.0, -1.0], 8))
+    assert np.bincount(memory.unit_blocks_).tolist() == [12, 12]
+    assert signature_ccm(n_slots=5).partial_fit(a(4000)).n_units_ == 5
+
+
+def test_merging_prefers_the_same_label():
+    """Two pairs of neighbours, the closer one of different labels: which is merged depends on ``label_use``."""
+    units = np.array([[1, 0, 0, 0, 0], [0.64, 0.77, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0.5, 0.87, 0]])
+    first = np.tile(units, (100, 1))
+    labels = np.tile([0, 1, 2, 2], 100)
+    away = np.repeat([[0.0, 0.0, 0.0, 0.1, -1.0]], 150, axis=0)
+    kept = {}
+    for label_use in ("readout", "merge"):
+        classifier = ModalClassifier(signature_ccm(n_slots=4, max_units=4), label_use=label_use)
+        classifier.memory.set_params(learning_rate=0.01)
+        classifier.partial_fit(first, labels).partial_fit(away, np.full(150, 3))
+        assert classifier.memory_.n_blocks_ == 2
+        kept[label_use] = sorted(classifier.predict(units).tolist())
+        assert classifier.votes_.sum() == classifier.memory_.win_counts_.sum()
+    assert kept["merge"] == [0, 1, 2, 2]
+    assert kept["readout"] != kept["merge"]
+
+
+def test_slots_refuse_what_contradicts_them():
+    rng = np.random.default_rng(0)
+    centre = np.array([1.0, 1.0, 1.0])
+    X = centre + 0.1 * rng.normal(size=(400, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    scores = {}
+    for label_use in ("readout", "guide"):
+        classifier = ModalClassifier(signature_ccm(n_slots=6), label_use=label_use).partial_fit(X, y)
+        scores[label_use] = np.max(classifier.votes_, axis=1).sum() / classifier.votes_.sum()
+    assert scores["guide"] > scores["readout"]
+
+
+def test_labels_do_not_touch_the_memory_by_default():
+    X = clusters(0)(500)
+    y = np.random.default_rng(0).integers(0, 3, 500)
+    classifier = ModalClassifier(signature_ccm(max_units=20)).partial_fit(X, y)
+    assert_same(snapshot(classifier.memory_), snapshot(signature_ccm(max_units=20).partial_fit(X)))
+
+
+# How it is asked for -----------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_is_refused():
+    X = np.eye(3)
+    with pytest.raises(ValueError, match="max_units=5 needs novelty='signature'"):
+        CCM(max_units=5).fit(X)
+    with pytest.raises(ValueError, match="novelty='boredom' is not possible"):
+        CCM(novelty="boredom").fit(X)
+    with pytest.raises(ValueError, match="false_alarm_every=3 is not possible"):
+        signature_ccm(false_alarm_every=3).fit(X)
+    with pytest.raises(ValueError, match=r"novelty from 'signature' to 'vigilance' cannot change"):
+        signature_ccm().fit(X).set_params(novelty="vigilance").partial_fit(X)
+    with pytest.raises(ValueError, match="needs a memory that looks at labels"):
+        ModalClassifier(CCM(), label_use="guide").fit(X, [0, 1, 2])
