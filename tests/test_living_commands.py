@@ -23,7 +23,16 @@ from ccmem.persistence.atomic import BusyError, locked
 
 pytest.importorskip("pyarrow")
 
-CLEAN = ["--param", "n_slots=1", "--param", "vigilance=0.85", "--param", "commit_limit=10", "--param", "recall_limit=15"]
+CLEAN = [
+    "--param",
+    "n_slots=1",
+    "--param",
+    "vigilance=0.85",
+    "--param",
+    "commit_limit=10",
+    "--param",
+    "recall_limit=15",
+]
 """Settings under which the made-up stream is told apart without a mistake."""
 
 
@@ -50,7 +59,9 @@ def failure(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_generate_learn_go_on_predict_inspect(capsys: pytest.CaptureFixture[str]) -> None:
     generate("a.parquet", 6000, "--changes", "changes.json")
-    facts = summary(capsys, ["learn", "a.parquet", "--label", "state", "--checkpoint", "m", "--events", "e.jsonl", *CLEAN])
+    facts = summary(
+        capsys, ["learn", "a.parquet", "--label", "state", "--checkpoint", "m", "--events", "e.jsonl", *CLEAN]
+    )
     assert (facts["rows"], facts["bad_rows"], facts["blocks"], facts["stopped_by"]) == (6000, 0, 4, None)
 
     changes = json.loads(Path("changes.json").read_text())["changes"]
@@ -88,7 +99,10 @@ def test_the_command_equals_the_library_and_scaling_is_kept(scale: str) -> None:
     from ccmem.streams.scaling import Scale
 
     generate("a.npy", 3000)
-    assert main(["learn", "a.npy", "--label", "state", "--checkpoint", "m", "--scale", scale, "--every", "700", *CLEAN]) == 0
+    assert (
+        main(["learn", "a.npy", "--label", "state", "--checkpoint", "m", "--scale", scale, "--every", "700", *CLEAN])
+        == 0
+    )
     scaler = Scale(scale, 8)
     classifier = ModalClassifier(CCM(n_slots=1, vigilance=0.85, commit_limit=10, recall_limit=15, random_state=0))
     for X, y in read_files("a.npy", label="state"):
@@ -142,18 +156,28 @@ def test_a_model_of_another_make_is_not_gone_on_with(capsys: pytest.CaptureFixtu
     generate("a.csv", 1000)
     assert main(["learn", "a.csv", "--label", "state", "--checkpoint", "m", *CLEAN]) == 0
     for words, told in (
-        (["--model", "wta"], "--model wta (it holds CCM)"), (["--param", "vigilance=0.5"], "it has 0.85"),
-        (["--scale", "unit"], "it has none"), (["--label", "sensor_0"], "its label column is 'state'"),
+        (["--model", "wta"], "--model wta (it holds CCM)"),
+        (["--param", "vigilance=0.5"], "it has 0.85"),
+        (["--scale", "unit"], "it has none"),
+        (["--label", "sensor_0"], "its label column is 'state'"),
         (["--features", "sensor_1"], "it has sensor_0,"),
-    ):  # fmt: skip
+    ):
         assert told in failure(capsys, "learn", "a.csv", "--checkpoint", "m", *words)
     assert main(["learn", "a.csv", "--checkpoint", "m", "--model", "ccm", "--param", "vigilance=0.85"]) == 0
 
 
-@pytest.mark.parametrize("words", [
-    ["--model", "svm"], ["--param", "slots=3"], ["--param", "n_slots"], ["--param", "n_slots=-1"], ["--label", "nothing"],
-    ["--features", "sensor_0,sensor_99"],
-], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--model", "svm"],
+        ["--param", "slots=3"],
+        ["--param", "n_slots"],
+        ["--param", "n_slots=-1"],
+        ["--label", "nothing"],
+        ["--features", "sensor_0,sensor_99"],
+    ],
+    ids=" ".join,
+)
 def test_a_wrong_start_is_explained_and_may_be_corrected(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     generate("a.csv", 200)
     told = failure(capsys, "learn", "a.csv", "--checkpoint", "m", *words)
@@ -175,7 +199,9 @@ def test_damaged_and_foreign_checkpoints_are_explained(capsys: pytest.CaptureFix
     assert "No such file" in failure(capsys, "inspect", "absent")
 
 
-def test_a_checkpoint_made_in_python_is_gone_on_with_and_the_other_way_round(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_made_in_python_is_gone_on_with_and_the_other_way_round(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pandas = pytest.importorskip("pandas")
     generate("a.csv", 1000)
     frame = pandas.read_csv("a.csv")
@@ -213,9 +239,17 @@ def test_a_second_process_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_lock_left_by_a_killed_process_is_recognised_and_its_litter_removed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lock_left_by_a_killed_process_is_recognised_and_its_litter_removed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     generate("a.csv", 200)
-    code = "import sys, time\nfrom ccmem.persistence.atomic import locked\nwith locked('m'):\n print('held', flush=True)\n time.sleep(60)"
+    code = """
+import time
+from ccmem.persistence.atomic import locked
+with locked("m"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
@@ -234,9 +268,12 @@ def test_a_lock_left_by_a_killed_process_is_recognised_and_its_litter_removed(ca
 def start(*words: str) -> subprocess.Popen[bytes]:
     """The command in a process of its own; uncompiled, which starts sooner."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ccmem.cli", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-    )  # fmt: skip
+        [sys.executable, "-m", "ccmem.cli", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
 
 
 def wait_for_rows(rows: int, seconds: float = 60.0) -> None:
@@ -253,8 +290,19 @@ def wait_for_rows(rows: int, seconds: float = 60.0) -> None:
 def test_a_slow_pipe_is_learned_at_once_and_a_signal_saves(number: int, code: int) -> None:
     generate("a.ndjson", 50)
     lines = Path("a.ndjson").read_bytes().splitlines(keepends=True)
-    with start("learn", "-", "--format", "ndjson", "--features", "sensor_0,sensor_1", "--checkpoint", "m", "--every", "10",
-               "--json") as process:  # fmt: skip
+    with start(
+        "learn",
+        "-",
+        "--format",
+        "ndjson",
+        "--features",
+        "sensor_0,sensor_1",
+        "--checkpoint",
+        "m",
+        "--every",
+        "10",
+        "--json",
+    ) as process:
         assert process.stdin is not None
         process.stdin.write(b"".join(lines[:10]))
         process.stdin.flush()
@@ -324,9 +372,12 @@ def test_progress_is_shown_on_a_terminal() -> None:
     reader = threading.Thread(target=collect, daemon=True)
     reader.start()
     with subprocess.Popen(
-        [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "ndjson"], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-    ) as process:  # fmt: skip
+        [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "ndjson"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    ) as process:
         assert process.stdin is not None
         for start_row in range(0, 400, 100):
             process.stdin.write(b"".join(lines[start_row : start_row + 100]))

@@ -83,7 +83,7 @@ class Learner:
             self.model.partial_fit(X, chunk.y)
 
     def predict(self, X: Any, units: bool = False) -> dict[str, Any]:
-        """Columns of answers: ``label`` if labels were learned; otherwise, or with ``units``, ``unit`` and ``block``."""
+        """Columns of answers: ``label`` if labels were learned; else, or with ``units``, ``unit`` and ``block``."""
         if self.scale is not None:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}

@@ -57,7 +57,7 @@ def test_options_of_the_score() -> None:
         ([], [2, 2], None),
         ([], [3], "abc"),
     ):
-        with pytest.raises(ValueError, match="order|lie between"):
+        with pytest.raises(ValueError, match=r"order|lie between"):
             score_events(events, changes, tasks=tasks)
 
 
@@ -77,7 +77,9 @@ def small() -> CCM:
     return CCM(n_slots=1, alarm_limit=2, recall_limit=1, commit_limit=0, random_state=0)
 
 
-@pytest.mark.parametrize("how", ["fit", "partial_fit", "learn_one", "classifier", "classifier, one by one", "classifier, fit"])
+@pytest.mark.parametrize(
+    "how", ["fit", "partial_fit", "learn_one", "classifier", "classifier, one by one", "classifier, fit"]
+)
 def test_every_event_is_told_once_in_order(how: str) -> None:
     told: list[Event] = []
     memory: Any = small()

@@ -191,6 +191,9 @@ def test_the_shape_cannot_change_but_the_rate_may():
     assert net.fit(X, codes).coefs_[0].shape == (6, 5)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:overflow", "ignore:invalid value"
+)  # numpy says so too, where kernels are not compiled
 def test_divergence_is_an_error_that_names_the_row():
     net = OnlineMLP((4,), learning_rate=1e10, activation="relu", random_state=0)
     X, codes = rows_and_codes(n=200)

@@ -50,7 +50,8 @@ def _draw_timeline(axes: Any, facts: dict[str, Any]) -> None:
 
 def _draw_units(figure: Any, axes: Any, facts: dict[str, Any]) -> None:
     prototypes, wins = facts["arrays"]["prototypes"], facts["arrays"]["wins"]
-    used = np.flatnonzero(wins > 0)[:200]
+    used = np.flatnonzero(wins > 0)
+    used = used[np.argsort(facts["arrays"]["blocks"][used], kind="stable")][:200]
     image = axes.imshow(prototypes[used], aspect="auto", cmap="viridis", interpolation="nearest")
     names = (facts["learner"] or {}).get("features") or facts["arrays"]["names"]
     if names is not None and len(names) <= 24:
@@ -71,10 +72,7 @@ def _draw_units(figure: Any, axes: Any, facts: dict[str, Any]) -> None:
 
 def _first_units(facts: dict[str, Any]) -> list[tuple[int, int]]:
     """Block and its first used unit."""
-    first, result = 0, []
-    for block in facts["blocks"]:
-        inside = np.flatnonzero(facts["arrays"]["wins"][first : first + block["units"]] > 0)
-        if inside.size:
-            result.append((block["block"], first + int(inside[0])))
-        first += block["units"]
-    return result
+    blocks = facts["arrays"]["blocks"]
+    used = np.flatnonzero(facts["arrays"]["wins"] > 0)
+    found, places = np.unique(blocks[used], return_index=True)
+    return list(zip(found.tolist(), used[places].tolist(), strict=True))

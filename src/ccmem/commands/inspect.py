@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 EXAMPLE = """\
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def describe(content: dict[str, Any]) -> dict[str, Any]:
     """The content of a checkpoint as plain facts; ``arrays`` holds what a picture needs."""
+    import numpy as np
+
     outer = model = content["model"]
     votes = classes = None
     if "memory_" in (model["fitted"] or {}):
@@ -69,26 +72,20 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     counters, state = fitted["counters"], fitted["state"]
     n_units, wins = counters["units"], state["wins"][: counters["units"]]
     n_blocks = counters.get("blocks", 1)
-    members = fitted["state"].get("unit_blocks")
-    blocks = []
-    for block in range(n_blocks):
-        if members is not None:
-            inside = members[:n_units] == block
-        else:
-            size = n_units // n_blocks
-            inside = slice(block * size, (block + 1) * size)
-        won = wins[inside]
-        entry: dict[str, Any] = {
-            "block": block,
-            "units": len(won),
-            "used": int((won > 0).sum()),
-            "wins": int(won.sum()),
-        }
-        if votes is not None and classes is not None and len(classes):
-            counts = votes[:n_units][inside].sum(axis=0)
-            order = (i for i in counts.argsort(kind="stable")[::-1] if counts[i])
-            entry["labels"] = {str(classes[i]): int(counts[i]) for i in order}
-        blocks.append(entry)
+    members = state.get("unit_blocks")
+    members = np.arange(n_units) * n_blocks // max(n_units, 1) if members is None else members[:n_units]
+    sums = np.zeros((n_blocks, 3), np.int64)
+    np.add.at(sums, members, np.array([np.ones_like(wins), wins > 0, wins]).T)
+    blocks: list[dict[str, Any]] = [
+        {"block": block, "units": units, "used": used, "wins": won}
+        for block, (units, used, won) in enumerate(sums.tolist())
+    ]
+    if votes is not None and classes is not None and len(classes):
+        counts = np.zeros((n_blocks, len(classes)), np.int64)
+        np.add.at(counts, members, votes[:n_units])
+        for entry, row in zip(blocks, counts, strict=True):
+            order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
+            entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
     events = [{"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
               for kind, step, origin, target, count in fitted["events"].tolist()]  # fmt: skip
     names = fitted.get("feature_names_in_")
@@ -97,7 +94,7 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         "dtype": str(state["prototypes"].dtype), "block_in_use": counters.get("pointer"),
         "alarm": counters.get("alarm"),
         "labels": None if classes is None else [str(c) for c in classes], "blocks": blocks, "events": events,
-        "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "names": names},
+        "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "blocks": members, "names": names},
     }  # fmt: skip
 
 
@@ -125,7 +122,9 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
         bad = f", {learner['bad_rows']:,} bad rows skipped" if learner["bad_rows"] else ""
         lines.append(f"learned     {learner['rows_learned']:,} rows{bad}")
         for entry in learner["files"][-5:]:
-            lines.append(f"  {entry['rows']:>11,} of {entry['file']}{'' if entry['complete'] else ' (goes on)'}")
+            file = Path(entry["file"])
+            name = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+            lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be gone on with)'}")
     if not facts["rows_seen"]:
         return "\n".join([*lines, "nothing learned yet"])
     shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"

@@ -130,8 +130,9 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
     if not build:
         return {"class": name, "parameters": parameters, "fitted": fitted}
     kind = getattr(importlib.import_module(CLASSES[name]), name)
-    if set(parameters) != set(kind._get_param_names()):
-        raise ValueError(f"{name} has other parameters in this file than in this library")
+    unknown = set(parameters) - set(kind._get_param_names())  # one that is missing is newer than the file: its default
+    if unknown:
+        raise ValueError(f"{name} has parameters in this file that this library does not know: {', '.join(unknown)}")
     estimator = kind(**parameters)
     if fitted is not None:
         estimator._import(fitted)

@@ -16,6 +16,7 @@ from ccmem._labels import check_labels, encode_labels, sorted_union
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, check_parameters, choice, integer, number
 from ccmem.memory import SEEN
+from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
     ACTIVATIONS,
     CLASSES,
@@ -24,10 +25,8 @@ from ccmem.predictors.network import (
     TAUGHT,
     NetworkSettings,
     NetworkState,
-    learn,
     new_network,
     new_seed,
-    predict_rows,
     unpack,
     with_classes,
 )
