@@ -66,7 +66,7 @@ def test_classifier_keeps_labels_of_every_kind(labels: Any) -> None:
         small_ccm(random_state=np.random.RandomState(5)),
         ModalClassifier(ARTC2A(max_units=None, random_state=0), unlabeled="none"),
     ],
-    ids=str,
+    ids=["given array", "given list", "PCG64", "MT19937", "Philox", "RandomState", "classifier"],
 )
 def test_parameters_of_every_kind_and_models_that_have_learned_nothing(estimator: Any) -> None:
     again = through_file(estimator)
