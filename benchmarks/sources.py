@@ -74,7 +74,8 @@ def main() -> None:
             write_table(file, stream.names, iter(parts))
             clock, processor = best(lambda file=file: from_file(file))  # type: ignore[misc]
             shares = f"x {array[0] / clock:.2f}", f"x {array[1] / processor:.2f}"
-            print(f"{kind:<8} {args.rows / clock:>12,.0f} {shares[0]:>12} {args.rows / processor:>12,.0f} {shares[1]:>12}")
+            rates = f"{args.rows / clock:,.0f}", f"{args.rows / processor:,.0f}"
+            print(f"{kind:<8} {rates[0]:>12} {shares[0]:>12} {rates[1]:>12} {shares[1]:>12}", flush=True)
 
 
 if __name__ == "__main__":
