@@ -191,9 +191,10 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
                 helped += 1
                 continue
         for i in range(start, stop):
-            if dot(state.sketches[i], outline) > possible and state.wins[i] > 0:
-                if dot(state.prototypes[i], x) * scale > threshold:
-                    return block
+            if dot(state.sketches[i], outline) <= possible or state.wins[i] == 0:
+                continue
+            if dot(state.prototypes[i], x) * scale > threshold:
+                return block
     return REJECTED
 
 
@@ -430,7 +431,7 @@ class CCM(CompetitiveMemory):
 
     @property
     def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
-        return () if self._signed else _DERIVED
+        return () if self._signed else ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
     @staticmethod
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
