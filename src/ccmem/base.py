@@ -17,9 +17,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from ccmem import competition
+from ccmem import competition, prediction
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
+from ccmem._validation import (
+    SURELY_SMALL,
+    Rule,
+    check_parameters,
+    check_rows,
+    columns_kept_on_error,
+    sum_of_squares,
+)
 from ccmem.memory import (
     JOURNAL_LINES,
     JOURNALED,
@@ -30,7 +37,9 @@ from ccmem.memory import (
     UNITS,
     Event,
     UnitState,
+    settled,
 )
+from ccmem.prediction import in_slabs
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -63,6 +72,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     _takes_labels: bool = False
     """Whether the model has a kernel that looks at labels, for whoever asks for it."""
     """Arrays of the state whose last axis is the columns of X."""
+    _derived: ClassVar[tuple[str, ...]] = ()
+    """Arrays of the state that only save time: not part of a checkpoint, but made anew by :meth:`_derive`."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
@@ -99,6 +110,10 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             "counters": ((OWN + len(self._own_counters),), np.int64),
             "journal": ((JOURNAL_LINES, 5), np.int64),
         }
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        """The arrays in ``_derived``, made anew."""
+        return {}
 
     def _check_state(self, state: Any) -> None:
         """Raise ValueError unless ``state``, of the right layout, is one that learning could have led to."""
@@ -212,7 +227,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         wider = {}
         for name in self._per_column:
             array = getattr(self._state, name)
-            wider[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+            wider[name] = settled(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
         self._state = self._state._replace(**wider)
         self.n_features_in_ = n_features
 
@@ -236,7 +251,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def predict(self, X: Any) -> IntArray:
         """Best matching unit of every row, over the whole memory."""
         self._require_units()
-        return self._winners(self._check(X, reset=False))
+        return self._winners(self._check(X, reset=False, finite=False))
 
     def predict_one(self, x: Any) -> int:
         """Best matching unit of one sample; the quick path, like :meth:`learn_one`."""
@@ -256,7 +271,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return out
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
-        """Best matching unit of every checked row among those that compete (all that may, by default)."""
+        """Best matching unit of every row among those that compete (all that may, by default)."""
         winners = np.empty(len(X), np.int64)
         able = self._able()
         self._match(X, self._state.prototypes[: len(able)], able if competes is None else able & competes, winners)
@@ -267,10 +282,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return np.ones(self.n_units_, np.bool_)
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
-        competition.similarities(X, prototypes, self._epsilon, out)
+        epsilon, work = self._epsilon, len(X) * prototypes.size
+        in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)
 
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        competition.most_similar(X, prototypes, competes, self._epsilon, winners)
+        prediction.most_similar(X, prototypes, competes, self._epsilon, winners)
 
     @property
     def n_units_(self) -> int:
@@ -313,9 +329,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Input -------------------------------------------------------------------------------------------------------
 
-    def _check(self, X: Any, reset: bool) -> FloatArray:
-        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad."""
-        return check_rows(self, X, None if reset else self._started().prototypes.dtype)
+    def _check(self, X: Any, reset: bool, finite: bool = True) -> FloatArray:
+        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad.
+
+        ``finite`` False leaves the look at every value to :meth:`_winners`.
+        """
+        return check_rows(self, X, None if reset else self._started().prototypes.dtype, finite)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -324,7 +343,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         prototypes = self._state.prototypes
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:]:
             return None
-        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
+        flags = x.flags
+        if not (flags.c_contiguous and flags.writeable and sum_of_squares(x) < SURELY_SMALL):
             return None
         return x.reshape(1, -1)
 
@@ -361,7 +381,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = self._state._replace(
-                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+                **{name: settled(array) for name, array in self._state._asdict().items()}
             )
 
     def __sklearn_is_fitted__(self) -> bool:
