@@ -64,7 +64,6 @@ from ccmem.update import count_win, renormalising_move
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """CCM's own places in ``counters``."""
-_DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
 
 def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recall_vigilance: float, alarm_limit: int,
@@ -507,7 +506,7 @@ class CCM(CompetitiveMemory):
         if blocks <= LAST_FIT:
             derived = self._derive(prototypes, wins)
         else:
-            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in _DERIVED[1:]}
+            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in self._derived[1:]}
             derived["radii"][blocks:] = NOT_SKETCHED
         self._state = state._replace(
             prototypes=prototypes,
