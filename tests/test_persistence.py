@@ -127,9 +127,11 @@ def test_layout_describes_the_state_also_after_growing(model: type, data: st.Dat
     estimator, X = data.draw(estimators(model)), data.draw(streams(max_rows=300))
     state = estimator.partial_fit(X)._state
     layout = estimator._layout(len(state.prototypes), X.shape[1], X.dtype)
-    assert {name: (array.shape, array.dtype) for name, array in state._asdict().items()} == {
-        name: (shape, np.dtype(dtype)) for name, (shape, dtype) in layout.items()
-    }
+    assert layout.keys() == state._asdict().keys()
+    for name, (shape, dtype) in layout.items():
+        array = getattr(state, name)
+        assert array.dtype == dtype, name
+        assert array.shape == tuple(n or rows for n, rows in zip(shape, array.shape, strict=True)), name
 
 
 # Writing ------------------------------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ _FIELDS = ("state", "counters", "events", "random_state", "n_features_in_")
 def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     """What ``memory`` has learned: arrays of the state, counters by name, events, random state."""
     if memory._shape() != memory._began_with:
+        values = zip(memory._shape_parameters, memory._began_with, memory._shape(), strict=True)
         raise ValueError(
-            f"{type(memory).__name__}: {', '.join(memory._shape_parameters)} changed since learning began; set it back "
+            f"{type(memory).__name__}: {', '.join(name for name, old, new in values if old != new)} changed since learning began; set it back "
             "before saving"
         )
     state = memory._state
