@@ -217,11 +217,17 @@ _odd_values = st.one_of(
 )
 
 
-@settings(max_examples=1500)
+@pytest.mark.parametrize("novelty", ["vigilance", "signature"])
+@settings(max_examples=800)
 @given(st.data())
 def test_signed_nonsense_is_refused_or_gives_a_model_that_works(
-    saved: bytes, folder: Path, data: st.DataObject
+    folder: Path, novelty: str, data: st.DataObject
 ) -> None:
+    good = folder / novelty
+    if not good.exists():
+        memory = small_ccm() if novelty == "vigilance" else CCM(n_slots=3, novelty=novelty, max_units=8)
+        ModalClassifier(memory).partial_fit(np.tile(mixed_stream(), (2, 1)), np.arange(800) // 100).save(good)
+
     def change(document: Any, arrays: Any, metadata: Any) -> None:
         if data.draw(st.booleans()):
             nodes = list(_places(document))
@@ -234,7 +240,7 @@ def test_signed_nonsense_is_refused_or_gives_a_model_that_works(
             name = data.draw(st.sampled_from(sorted(arrays)))
             array = arrays[name]
             how = data.draw(st.sampled_from(["values", "shape", "type"]))
-            if how == "values":
+            if how == "values" and array.size:
                 array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = data.draw(st.integers(-(2**40), 2**40))
             elif how == "shape":
                 arrays[name] = np.resize(array, data.draw(st.lists(st.integers(0, 9), max_size=3)))
@@ -242,14 +248,15 @@ def test_signed_nonsense_is_refused_or_gives_a_model_that_works(
                 arrays[name] = array.astype(data.draw(st.sampled_from(["f4", "f8", "i8", "u1", "?"])))
 
     try:
-        model = loaded(forge(saved, change), folder)
+        model = loaded(forge(good.read_bytes(), change), folder)
     except CheckpointError:
         return
     if isinstance(model, ModalClassifier) and model.__sklearn_is_fitted__():
         X = np.random.default_rng(0).random((30, model.n_features_in_))
-        model.partial_fit(X, model.classes_[np.zeros(30, int)] if len(model.classes_) else None)
-        if model.votes_.any():
-            assert len(model.predict(X)) == 30
+        with np.errstate(all="ignore"):
+            model.partial_fit(X, model.classes_[np.zeros(30, int)] if len(model.classes_) else None)
+            if model.votes_.any():
+                assert len(model.predict(X)) == 30
 
 
 def _places(value: Any) -> Any:

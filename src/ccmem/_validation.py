@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from ccmem._jit import kernel
 from ccmem._typing import FloatArray
+from ccmem.competition import dot
 
 Rule = tuple[Callable[[Any], bool], str]
 """A test of a parameter's value, and how to say what it asks for."""
@@ -74,13 +76,31 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
 
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 """Beyond these, squares and sums of them could overflow."""
+SURELY_SMALL = 0.99e30
+"""A vector whose squares add up to less holds no number beyond 1e15, and neither NaN nor infinity."""
+
+
+@kernel
+def sum_of_squares(x: FloatArray) -> float:
+    """Squared length of one vector: the quickest look at all its numbers."""
+    return dot(x, x)
+
+
+@kernel
+def _first_suspect(X: FloatArray) -> int:
+    """The first row whose numbers are not surely small."""
+    for r in range(X.shape[0]):
+        if not dot(X[r], X[r]) < SURELY_SMALL:  # also if it is NaN
+            return r
+    return X.shape[0]
 
 
 def check_finite(X: FloatArray, first_row: int = 0) -> None:
     """Raise if ``X`` holds NaN, infinity, or numbers too large to be squared, naming the first such place."""
     largest = _LARGEST[X.dtype]
-    # NaN makes both comparisons false, so one pass each over min and max settles the usual case
-    if X.size == 0 or (X.min() >= -largest and X.max() <= largest):
+    row = _first_suspect(X)
+    # NaN makes both comparisons false
+    if row == len(X) or (X[row:].min() >= -largest and X[row:].max() <= largest):
         return
     row, column = np.argwhere(~(np.abs(X) <= largest))[0]
     value = X[row, column]
@@ -108,9 +128,10 @@ def columns_kept_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
+def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> FloatArray:
     """``X`` as a contiguous float32 or float64 array; nothing about ``estimator`` is changed if it is bad.
 
+    ``finite`` False leaves the look at every value to whoever reads them next.
     ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
     """
     reset = dtype is None
@@ -119,8 +140,11 @@ def check_rows(estimator: Any, X: Any, dtype: Any) -> FloatArray:
             estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
             ensure_all_finite=False, ensure_min_samples=1,
         )  # fmt: skip
-        check_finite(checked)
-    return checked if checked.flags.writeable else _as_writeable(checked)
+        if not checked.flags.writeable:
+            checked = _as_writeable(checked)
+        if finite:
+            check_finite(checked)
+    return checked
 
 
 def _as_writeable(X: FloatArray) -> FloatArray:

@@ -17,9 +17,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from ccmem import competition
+from ccmem import competition, prediction
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, check_rows, columns_kept_on_error
+from ccmem._validation import (
+    SURELY_SMALL,
+    Rule,
+    check_parameters,
+    check_rows,
+    columns_kept_on_error,
+    sum_of_squares,
+)
 from ccmem.memory import (
     JOURNAL_LINES,
     JOURNALED,
@@ -30,7 +37,9 @@ from ccmem.memory import (
     UNITS,
     Event,
     UnitState,
+    settled,
 )
+from ccmem.prediction import in_slabs
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -58,11 +67,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     _rules: ClassVar[dict[str, Rule]]
     _shape_parameters: ClassVar[tuple[str, ...]]
     _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    """Arrays of the state whose last axis is the columns of X."""
     _by_distance: ClassVar[bool] = False
     """Whether units are compared by distance, the smaller the better, and not by similarity."""
     _takes_labels: bool = False
     """Whether the model has a kernel that looks at labels, for whoever asks for it."""
-    """Arrays of the state whose last axis is the columns of X."""
+    _derived: ClassVar[tuple[str, ...]] = ()
+    """Arrays of the state that only save time: not part of a checkpoint, but made anew by :meth:`_derive`."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
@@ -100,6 +111,10 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             "journal": ((JOURNAL_LINES, 5), np.int64),
         }
 
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        """The arrays in ``_derived``, made anew."""
+        return {}
+
     def _check_state(self, state: Any) -> None:
         """Raise ValueError unless ``state``, of the right layout, is one that learning could have led to."""
 
@@ -130,13 +145,24 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         winner = np.empty(1, np.int64)
         if row is None:
             winner = self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners
-        elif self._learn_kernel(self._state, self._settings(), row, winner) == 0:
+        elif self._learn_kernel(self._state, self._settings_at_hand(), row, winner) == 0:
             winner = self._learn(row).winners
         elif self._state.counters[JOURNALED]:
             self._empty_journal(0)
         if self._untold:
             self._tell()
         return int(winner[0])
+
+    def _settings_at_hand(self) -> tuple[Any, ...]:
+        """:meth:`_settings`, made anew only after something was assigned: a single sample should not pay for it."""
+        settings: tuple[Any, ...] | None = self.__dict__.get("_made_settings")
+        if settings is None:
+            settings = self.__dict__["_made_settings"] = self._settings()
+        return settings
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.pop("_made_settings", None)
+        super().__setattr__(name, value)
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
@@ -212,7 +238,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         wider = {}
         for name in self._per_column:
             array = getattr(self._state, name)
-            wider[name] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+            wider[name] = settled(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
         self._state = self._state._replace(**wider)
         self.n_features_in_ = n_features
 
@@ -236,7 +262,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def predict(self, X: Any) -> IntArray:
         """Best matching unit of every row, over the whole memory."""
         self._require_units()
-        return self._winners(self._check(X, reset=False))
+        return self._winners(self._check(X, reset=False, finite=False))
 
     def predict_one(self, x: Any) -> int:
         """Best matching unit of one sample; the quick path, like :meth:`learn_one`."""
@@ -256,7 +282,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return out
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
-        """Best matching unit of every checked row among those that compete (all that may, by default)."""
+        """Best matching unit of every row among those that compete (all that may, by default)."""
         winners = np.empty(len(X), np.int64)
         able = self._able()
         self._match(X, self._state.prototypes[: len(able)], able if competes is None else able & competes, winners)
@@ -267,10 +293,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return np.ones(self.n_units_, np.bool_)
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
-        competition.similarities(X, prototypes, self._epsilon, out)
+        epsilon, work = self._epsilon, len(X) * prototypes.size
+        in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)
 
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        competition.most_similar(X, prototypes, competes, self._epsilon, winners)
+        prediction.most_similar(X, prototypes, competes, self._epsilon, winners)
 
     @property
     def n_units_(self) -> int:
@@ -313,9 +340,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Input -------------------------------------------------------------------------------------------------------
 
-    def _check(self, X: Any, reset: bool) -> FloatArray:
-        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad."""
-        return check_rows(self, X, None if reset else self._started().prototypes.dtype)
+    def _check(self, X: Any, reset: bool, finite: bool = True) -> FloatArray:
+        """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad.
+
+        ``finite`` False leaves the look at every value to :meth:`_winners`.
+        """
+        return check_rows(self, X, None if reset else self._started().prototypes.dtype, finite)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -324,7 +354,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         prototypes = self._state.prototypes
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:]:
             return None
-        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
+        flags = x.flags
+        if not (flags.c_contiguous and flags.writeable and sum_of_squares(x) < SURELY_SMALL):
             return None
         return x.reshape(1, -1)
 
@@ -349,7 +380,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         import_memory(self, fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold", "_made_settings")}
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
@@ -361,7 +392,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = self._state._replace(
-                **{name: np.require(a, requirements="W") for name, a in self._state._asdict().items()}
+                **{name: settled(array) for name, array in self._state._asdict().items()}
             )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -10,111 +10,33 @@ Ties go to the lowest index everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from ccmem._jit import JIT_ENABLED, kernel
+from ccmem._jit import kernel
+from ccmem._lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, row_sums
+from ccmem._lanes import LANES as LANES
 from ccmem._typing import BoolArray, FloatArray, IntArray
 
-LANES = 32
+dot = pair_sum(*PRODUCT)
+squared_distance = pair_sum(*SQUARE)
+manhattan_distance = pair_sum(*ABSOLUTE)
+
+_dots = row_sums(*PRODUCT)
+_squared_distances = row_sums(*SQUARE)
+_manhattan_distances = row_sums(*ABSOLUTE)
 
 
-def _sum_in_python(terms: FloatArray) -> float:
-    """The lane sum without numba: what the compiled form below must equal (and what runs with the JIT off)."""
-    lanes = np.zeros(LANES, terms.dtype)
-    for start in range(0, terms.size, LANES):
-        part = terms[start : start + LANES]
-        lanes[: part.size] += part
-    while lanes.size > 1:
-        lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
-    return float(lanes[0])
-
-
-def _lane_sum(term: Callable[[Any, Any, Any], Any], in_python: Callable[..., float]) -> Any:
-    """A function ``f(a, b) -> float`` for kernels that sums ``term`` over two vectors in lanes.
-
-    Written as vector instructions, because LLVM may only vectorise a plain loop over floats if it is allowed to
-    reorder the sum, and then the order would be its own choice.
-    """
-    if not JIT_ENABLED:
-        return in_python
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        a, b = (context.make_array(t)(context, builder, v)
-                for t, v in zip(signature.args, arguments, strict=True))  # fmt: skip
-        dtype = signature.args[0].dtype
-        scalar = context.get_data_type(dtype)
-        vector = ir.VectorType(scalar, LANES)
-        i32, i64 = ir.IntType(32), ir.IntType(64)
-        align = dtype.bitwidth // 8
-        size = cgutils.unpack_tuple(builder, a.shape, 1)[0]
-        whole = builder.and_(size, i64(-LANES))
-        zero = ir.Constant(vector, [0.0] * LANES)
-        sums = cgutils.alloca_once_value(builder, zero)
-
-        def add(x: Any, y: Any) -> None:
-            builder.store(builder.fadd(builder.load(sums), term(builder, x, y)), sums)
-
-        def at(array: Any, index: Any) -> Any:
-            return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
-
-        with cgutils.for_range_slice(builder, i64(0), whole, i64(LANES), intp=i64) as (index, _):
-            add(builder.load(at(a, index), align=align), builder.load(at(b, index), align=align))
-        with builder.if_then(builder.icmp_unsigned("<", whole, size)):
-            counts = ir.VectorType(i32, LANES)
-            undefined = ir.Constant(counts, ir.Undefined)
-            left = builder.insert_element(undefined, builder.trunc(builder.sub(size, whole), i32), i32(0))
-            left = builder.shuffle_vector(left, undefined, ir.Constant(counts, [0] * LANES))
-            mask = builder.icmp_unsigned("<", ir.Constant(counts, list(range(LANES))), left)
-            load = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(vector, [vector.as_pointer(), i32, mask.type, vector]),
-                f"llvm.masked.load.v{LANES}f{dtype.bitwidth}.p0",
-            )
-            add(*(builder.call(load, [at(array, whole), i32(align), mask, zero]) for array in (a, b)))
-        total, width = builder.load(sums), LANES
-        while width > 1:
-            width //= 2
-            low, high = (
-                builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(i32, width), list(range(o, o + width))))
-                for o in (0, width)
-            )
-            total = builder.fadd(low, high)
-        total = builder.extract_element(total, i32(0))
-        return total if dtype is types.float64 else builder.fpext(total, ir.DoubleType())
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def lane_sum(typing_context: Any, a: Any, b: Any) -> Any:
-        if a != b or a.ndim != 1 or a.layout != "C":
-            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
-        return types.float64(a, b), emit
-
-    return lane_sum
-
-
-def _absolute(builder: Any, x: Any, y: Any) -> Any:
-    difference = builder.fsub(x, y)
-    vector = difference.type
-    bits = 32 if isinstance(vector.element, ir.FloatType) else 64
-    name = f"llvm.fabs.v{LANES}f{bits}"
-    absolute = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
-    return builder.call(absolute, [difference])
-
-
-def _square(builder: Any, x: Any, y: Any) -> Any:
-    difference = builder.fsub(x, y)
-    return builder.fmul(difference, difference)
-
-
-dot = _lane_sum(lambda builder, x, y: builder.fmul(x, y), lambda a, b: _sum_in_python(a * b))
-squared_distance = _lane_sum(_square, lambda a, b: _sum_in_python((a - b) * (a - b)))
-manhattan_distance = _lane_sum(_absolute, lambda a, b: _sum_in_python(np.abs(a - b)))
+@kernel
+def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> None:
+    """``out[k]`` = :func:`dot` of ``x`` with row ``start + k``, for the rows before ``stop``; several rows a pass."""
+    i = start
+    while i + ROWS <= stop:
+        k = i - start
+        out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4] = _dots(prototypes, i, x)
+        i += ROWS
+    while i < stop:
+        out[i - start] = dot(prototypes[i], x)
+        i += 1
 
 
 @kernel
@@ -135,6 +57,21 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
         else:
             total += difference**p
     return total
+
+
+@kernel
+def distance_powers(prototypes: FloatArray, n: int, x: FloatArray, p: float, out: FloatArray) -> None:
+    """``out[i]`` = :func:`distance_power` of ``x`` to row ``i``, for the first ``n`` rows; several rows a pass."""
+    i = 0
+    while i + ROWS <= n and (p == 2.0 or p == 1.0):
+        if p == 2.0:
+            out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _squared_distances(prototypes, i, x)
+        else:
+            out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _manhattan_distances(prototypes, i, x)
+        i += ROWS
+    while i < n:
+        out[i] = distance_power(x, prototypes[i], p)
+        i += 1
 
 
 @kernel
@@ -215,42 +152,50 @@ def encode(winners: IntArray, n_units: int) -> BoolArray:
 @kernel
 def similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: FloatArray) -> None:
     """Cosine-like similarity of every row of ``X`` to every prototype."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
-        for i in range(prototypes.shape[0]):
-            out[r, i] = dot(prototypes[i], X[r]) * scale
+        dots(prototypes, 0, n, X[r], h)
+        for i in range(n):
+            out[r, i] = h[i] * scale
 
 
 @kernel
 def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) -> None:
     """p-norm distance of every row of ``X`` to every prototype."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
     for r in range(X.shape[0]):
-        for i in range(prototypes.shape[0]):
-            out[r, i] = root(distance_power(X[r], prototypes[i], p), p)
+        distance_powers(prototypes, n, X[r], p, h)
+        for i in range(n):
+            out[r, i] = root(h[i], p)
 
 
 @kernel
 def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray) -> None:
     """The most similar competing prototype of every row (-1 where none competes)."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
+        dots(prototypes, 0, n, X[r], h)
         best, best_score = -1, -np.inf
-        for i in range(prototypes.shape[0]):
-            if competes[i]:
-                score = dot(prototypes[i], X[r]) * scale
-                if score > best_score:
-                    best, best_score = i, score
+        for i in range(n):
+            if competes[i] and h[i] * scale > best_score:
+                best, best_score = i, h[i] * scale
         winners[r] = best
 
 
 @kernel
 def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float, winners: IntArray) -> None:
     """The nearest competing prototype of every row (-1 where none competes)."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
     for r in range(X.shape[0]):
+        distance_powers(prototypes, n, X[r], p, h)
         best, best_score = -1, np.inf
-        for i in range(prototypes.shape[0]):
-            if competes[i]:
-                score = distance_power(X[r], prototypes[i], p)
-                if score < best_score:
-                    best, best_score = i, score
+        for i in range(n):
+            if competes[i] and h[i] < best_score:
+                best, best_score = i, h[i]
         winners[r] = best

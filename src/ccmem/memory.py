@@ -7,6 +7,7 @@ one generic loop over fields.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class Event(NamedTuple):
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
     """Room for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
     return UnitState(
-        prototypes=np.zeros((capacity, n_features), dtype),
+        prototypes=room((capacity, n_features), dtype),
         rates=np.full(capacity, learning_rate, np.float64),
         wins=np.zeros(capacity, np.int64),
         counters=np.zeros(OWN + n_own, np.int64),
@@ -58,10 +59,31 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
     )
 
 
+_CACHE_LINE = 64
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that begin with a cache line: a vector load that straddles two lines costs twice."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -buffer.ctypes.data % _CACHE_LINE
+    return buffer[start : start + size].view(dtype).reshape(shape)
+
+
+def settled(array: Any) -> Any:
+    """``array``, or a copy of it, writeable and at the start of a cache line; for arrays that come from elsewhere."""
+    if array.flags.writeable and array.flags.c_contiguous and array.ctypes.data % _CACHE_LINE == 0:
+        return array
+    fresh = room(array.shape, array.dtype)
+    fresh[...] = array
+    return fresh
+
+
 def grown(array: Any, rows: int, fill: float = 0) -> Any:
     """A copy of ``array`` with ``rows`` rows, the new ones filled with ``fill``."""
-    larger = np.full((rows, *array.shape[1:]), fill, array.dtype)
+    larger = room((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
+    larger[len(array) :] = fill
     return larger
 
 

@@ -292,7 +292,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _votes_for(self, X: Any) -> Any:
         """Votes of each row's best matching unit, or weighted shares of several."""
         self._require_votes()
-        rows = self.memory_._check(X, reset=False)
+        rows = self.memory_._check(X, reset=False, finite=self.n_winners > 1)  # else _winners looks at every value
         if self.n_winners == 1:
             return self._votes[self.memory_._winners(rows, self._answering())]
         units = np.flatnonzero(self._answering())
@@ -321,6 +321,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.persistence.memories import check_names, check_vector
 
+        check_parameters("ModalClassifier", _RULES, vars(self))
         check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
         memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccmem._jit import kernel
+from ccmem._lanes import blend
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
 
@@ -21,23 +22,26 @@ def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
 
 
 @kernel
+def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> None:
+    length = np.sqrt(squared_length) + epsilon
+    if length > 0.0:
+        shrink = prototype.dtype.type(1.0 / length)
+        for i in range(prototype.shape[0]):
+            prototype[i] = prototype[i] * shrink
+
+
+@kernel
 def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
     """M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, where x' = scale * x has unit length."""
     keep = prototype.dtype.type(1.0 - rate)
     gain = prototype.dtype.type(rate * scale)
-    for i in range(prototype.shape[0]):
-        prototype[i] = keep * prototype[i] + gain * x[i]
-    renormalise(prototype, epsilon)
+    _shrink(prototype, blend(prototype, x, keep, gain), epsilon)
 
 
 @kernel
 def renormalise(prototype: FloatArray, epsilon: float) -> None:
     """Bring ``prototype`` to unit length; a zero vector stays zero, also where ``epsilon`` is 0."""
-    length = np.sqrt(dot(prototype, prototype)) + epsilon
-    if length > 0.0:
-        shrink = prototype.dtype.type(1.0 / length)
-        for i in range(prototype.shape[0]):
-            prototype[i] = prototype[i] * shrink
+    _shrink(prototype, dot(prototype, prototype), epsilon)
 
 
 @kernel

@@ -10,8 +10,9 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, array, choice, either, integer, number
 from ccmem.base import CompetitiveMemory
-from ccmem.competition import distances, nearest
+from ccmem.competition import distances
 from ccmem.memory import UNITS, UnitState, new_units
+from ccmem.prediction import in_slabs, nearest
 from ccmem.update import count_win
 
 DISTANCE_RULES: dict[str, Rule] = {
@@ -62,7 +63,8 @@ class DistanceMemory(CompetitiveMemory):
             raise ValueError(f"there is room for {len(state.prototypes)} units, not for n_units={self.n_units}")
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
-        distances(X, prototypes, float(self.p), out)
+        p, work = float(self.p), len(X) * prototypes.size
+        in_slabs(lambda s: distances(X[s], prototypes, p, out[s]), len(X), work)
 
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
         nearest(X, prototypes, competes, float(self.p), winners)

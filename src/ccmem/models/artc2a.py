@@ -35,7 +35,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot
+from ccmem.competition import dot, dots
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
 from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 
@@ -76,6 +76,10 @@ def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate:
     return {"prototypes_": np.array(M), "learning_rates_": v, "win_counts_": C, "winners": winners, "vigilance_": rho}
 
 
+_FIRST_ROOM = 64
+"""Units that a memory without bound has room for at first; then twice as many, and so on."""
+
+
 class ARTState(NamedTuple):
     prototypes: FloatArray
     rates: FloatArray
@@ -85,7 +89,9 @@ class ARTState(NamedTuple):
     vigilance: FloatArray
     """rho, a vector of one."""
     pair_similarity: FloatArray
-    """Similarity of every two units, as of when neither was ``moved`` yet (empty without a bound)."""
+    """Similarity of units a < b at [a, b], as of when neither was ``moved`` yet (empty without a bound)."""
+    neighbours: IntArray
+    """For every unit a, the most similar of the units behind it, likewise."""
     moved: BoolArray
 
 
@@ -98,26 +104,41 @@ class ARTSettings(NamedTuple):
 
 
 @kernel
-def closest_pair(state: ARTState) -> tuple[int, int, float]:
-    """The two most similar units; only pairs with a unit that moved since the last call are computed anew."""
-    n = state.counters[UNITS]
-    for a in range(n):
-        for b in range(a):
-            if state.moved[a] or state.moved[b]:
-                state.pair_similarity[a, b] = dot(state.prototypes[a], state.prototypes[b])
-    state.moved[:n] = False
-    first, second, most = -1, -1, -np.inf
-    for a in range(n):
-        for b in range(a + 1, n):
-            if state.pair_similarity[b, a] > most:
-                first, second, most = a, b, state.pair_similarity[b, a]
-    return first, second, most
+def closest_pair(state: ARTState, h: FloatArray) -> tuple[int, int, float]:
+    """The two most similar units; only what a unit that moved since the last call has to do with is looked at anew."""
+    n, similarity, neighbours, moved = state.counters[UNITS], state.pair_similarity, state.neighbours, state.moved
+    changed = np.flatnonzero(moved[:n])
+    for u in changed:
+        dots(state.prototypes, 0, n, state.prototypes[u], h)
+        for b in range(u):
+            similarity[b, u] = h[b]
+        for b in range(u + 1, n):
+            similarity[u, b] = h[b]
+    first, most = -1, -np.inf
+    for a in range(n - 1):
+        near = neighbours[a]
+        if moved[a] or not a < near < n or moved[near]:
+            near = a + 1
+            for b in range(a + 2, n):
+                if similarity[a, b] > similarity[a, near]:
+                    near = b
+        else:
+            for u in changed:
+                if u > a:
+                    closer = similarity[a, u] - similarity[a, near]
+                    if closer > 0.0 or (closer == 0.0 and u < near):
+                        near = u
+        neighbours[a] = near
+        if similarity[a, near] > most:
+            first, most = a, similarity[a, near]
+    moved[:n] = False
+    return first, neighbours[first], most
 
 
 @kernel
-def merge_closest(state: ARTState) -> float:
+def merge_closest(state: ARTState, h: FloatArray) -> float:
     """Merge the two most similar units, move the last one into the gap; return their similarity."""
-    a, b, similarity = closest_pair(state)
+    a, b, similarity = closest_pair(state, h)
     last = state.counters[UNITS] - 1
     hebbian_move(state.prototypes[a], state.prototypes[b], 0.5)
     renormalise(state.prototypes[a], 0.0)
@@ -138,6 +159,7 @@ def merge_closest(state: ARTState) -> float:
 @kernel
 def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArray) -> int:
     counters, bounded = state.counters, settings.max_units > 0
+    h = np.empty(state.prototypes.shape[0])
     for r in range(X.shape[0]):
         x, n = X[r], counters[UNITS]
         if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
@@ -148,11 +170,11 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
             counters[SEEN] += 1
             continue
         scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
+        dots(state.prototypes, 0, n, x, h)
         best, best_match = -1, -np.inf
         for i in range(n):
-            match = dot(state.prototypes[i], x) * scale
-            if match > best_match:
-                best, best_match = i, match
+            if h[i] * scale > best_match:
+                best, best_match = i, h[i] * scale
         if best_match > state.vigilance[0]:
             renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
             count_win(state.rates, state.wins, best, settings.rate_decay)
@@ -164,7 +186,7 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
             counters[UNITS] = n + 1
             if bounded and n + 1 > settings.max_units:
                 state.moved[n] = True
-                similarity = merge_closest(state)
+                similarity = merge_closest(state, h)
                 state.vigilance[0] = best_match if settings.reset_to_input else similarity
         if bounded:
             state.moved[best] = True
@@ -210,6 +232,7 @@ class ARTC2A(CompetitiveMemory):
     }
     _shape_parameters = ("max_units",)
     _state_type = ARTState
+    _derived = ("pair_similarity", "neighbours", "moved")
     _learn_kernel = staticmethod(learn)
 
     def __init__(self, max_units: int | None = 125, *, vigilance: float = 0.9, learning_rate: float = 0.02,
@@ -229,26 +252,26 @@ class ARTC2A(CompetitiveMemory):
         return float(self._state.vigilance[0])
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> ARTState:
-        capacity = 64 if self.max_units is None else self.max_units + 1
-        pairs = 0 if self.max_units is None else capacity
+        capacity = _FIRST_ROOM if self.max_units is None else self.max_units + 1
+        units = new_units(capacity, n_features, dtype, self.learning_rate)
         return ARTState(
-            *new_units(capacity, n_features, dtype, self.learning_rate),
-            vigilance=np.array([self.vigilance], np.float64),
-            pair_similarity=np.zeros((pairs, pairs)),
-            moved=np.zeros(pairs, np.bool_),
+            *units, vigilance=np.array([self.vigilance], np.float64), **self._derive(units.prototypes, units.wins)
         )
 
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        pairs = 0 if self.max_units is None else capacity
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        pairs = 0 if self.max_units is None else len(prototypes)
         return {
-            **super()._layout(capacity, n_features, dtype),
-            "vigilance": ((1,), np.float64),
-            "pair_similarity": ((pairs, pairs), np.float64),
-            "moved": ((pairs,), np.bool_),
+            "pair_similarity": np.zeros((pairs, pairs)),
+            "neighbours": np.zeros(pairs, np.int64),
+            "moved": np.ones(pairs, np.bool_),
         }
 
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        return {**super()._layout(capacity, n_features, dtype), "vigilance": ((1,), np.float64)}
+
     def _check_state(self, state: ARTState) -> None:
-        if self.max_units is not None and not state.counters[UNITS] <= self.max_units == len(state.prototypes) - 1:
+        fits = state.counters[UNITS] <= (self.max_units or 0) == len(state.prototypes) - 1
+        if not (fits if self.max_units is not None else len(state.prototypes) % _FIRST_ROOM == 0):
             raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
 
     def _make_room(self) -> None:

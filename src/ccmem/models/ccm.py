@@ -46,13 +46,25 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, unit_scale
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note
+from ccmem.competition import dot, dots, unit_scale
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 from ccmem.models import adaptive
+from ccmem.sketch import (
+    LAST_FIT,
+    NOT_SKETCHED,
+    WORTH_IT,
+    WORTH_SURROUNDING,
+    fit_basis,
+    sketch,
+    sketch_block,
+    slack,
+    surround,
+)
 from ccmem.update import count_win, renormalising_move
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """CCM's own places in ``counters``."""
+_DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
 
 def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recall_vigilance: float, alarm_limit: int,
@@ -111,6 +123,16 @@ class CCMState(NamedTuple):
     journal: IntArray
     recalls: IntArray
     """r, one entry a block."""
+    basis: FloatArray
+    """From here on, what lets a miss pass over most blocks: derived from the prototypes, see :mod:`ccmem.sketch`."""
+    sketches: FloatArray
+    """One row a slot."""
+    centres: FloatArray
+    """Ball around the sketches of a block; stale for the block in use, which is never asked."""
+    radii: FloatArray
+    middles: FloatArray
+    """Ball around the slots of a block themselves (none where blocks are so small that it would not pay)."""
+    reaches: FloatArray
 
 
 class CCMSettings(NamedTuple):
@@ -126,13 +148,14 @@ class CCMSettings(NamedTuple):
 
 
 @kernel
-def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
+def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
     """The slot of the block in use that learns ``x``, or REJECTED."""
     start = state.counters[POINTER] * settings.n_slots
     best, best_match = REJECTED, settings.vigilance
     spare, spare_match = REJECTED, -np.inf
+    dots(state.prototypes, start, start + settings.n_slots, x, h)
     for i in range(start, start + settings.n_slots):
-        match = dot(state.prototypes[i], x) * scale
+        match = h[i - start] * scale
         if match > best_match:
             best, best_match = i, match
         if match > spare_match and state.wins[i] <= settings.commit_limit:
@@ -141,30 +164,73 @@ def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) 
 
 
 @kernel
-def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
-    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED."""
+def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
+    """As :func:`find_in_long_term`, but blocks and slots whose sketches rule out a match are passed over."""
+    n_slots, threshold = settings.n_slots, settings.recall_vigilance
+    outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
+    sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
+    possible = threshold - slack(state.basis)
+    tried, helped = 0, 0
+    for block in range(state.counters[BLOCKS]):
+        if block == state.counters[POINTER]:
+            continue
+        start, stop, surrounded = block * n_slots, (block + 1) * n_slots, block < state.middles.shape[0]
+        if state.radii[block] < 0.0:
+            state.radii[block] = sketch_block(
+                state.basis, state.prototypes, state.wins, state.sketches, state.centres[block], start, stop
+            )
+            if surrounded:
+                state.reaches[block] = surround(
+                    state.basis, state.prototypes, state.wins, state.middles[block], start, stop
+                )
+        if dot(state.centres[block], outline) + state.radii[block] <= possible:
+            continue
+        if surrounded and (tried < 16 or 8 * helped > tried):  # as long as it pays
+            tried += 1
+            if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
+                helped += 1
+                continue
+        for i in range(start, stop):
+            if dot(state.sketches[i], outline) <= possible or state.wins[i] == 0:
+                continue
+            if dot(state.prototypes[i], x) * scale > threshold:
+                return block
+    return REJECTED
+
+
+@kernel
+def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
+    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
+
+    A large memory is asked through its sketches.
+    """
+    n_slots, threshold = settings.n_slots, settings.recall_vigilance
+    if state.counters[BLOCKS] > WORTH_IT:
+        return find_by_sketches(state, settings, x, scale)
     for block in range(state.counters[BLOCKS]):
         if block != state.counters[POINTER]:
-            start = block * settings.n_slots
-            for i in range(start, start + settings.n_slots):
-                if state.wins[i] > 0 and dot(state.prototypes[i], x) * scale > settings.recall_vigilance:
+            start = block * n_slots
+            dots(state.prototypes, start, start + n_slots, x, h)
+            for k in range(n_slots):
+                if h[k] * scale > threshold and state.wins[start + k] > 0:
                     return block
     return REJECTED
 
 
 @kernel
-def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> None:
+def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
     """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    hit = find_in_long_term(state, settings, x, scale)
+    hit = find_in_long_term(state, settings, x, scale, h)
     if hit != REJECTED:
         recalls[hit] += 1
     recalled = int(np.argmax(recalls[:blocks]))
     if recalls[recalled] > settings.recall_limit:
         note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
         counters[POINTER] = recalled
+        state.radii[recalled] = NOT_SKETCHED
     elif counters[ALARM] > settings.alarm_limit:
         note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM])
         counters[POINTER] = blocks
@@ -179,12 +245,13 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) ->
 @kernel
 def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
     counters = state.counters
+    h = np.empty(settings.n_slots)
     for r in range(X.shape[0]):
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
             return r
         x = X[r]
         scale = unit_scale(x, settings.epsilon)
-        slot = search(state, settings, x, scale)
+        slot = search(state, settings, x, scale, h)
         if slot != REJECTED:
             renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
             count_win(state.rates, state.wins, slot, settings.rate_decay)
@@ -192,7 +259,7 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
                 counters[ALARM] = 0
                 state.recalls[: counters[BLOCKS]] = 0
         else:
-            miss(state, settings, x, scale)
+            miss(state, settings, x, scale, h)
         winners[r] = slot
         counters[SEEN] += 1
     return X.shape[0]
@@ -360,7 +427,11 @@ class CCM(CompetitiveMemory):
 
     @property
     def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("prototypes", "means", "vectors") if self._signed else ("prototypes",)
+        return ("prototypes", "means", "vectors") if self._signed else ("prototypes", "basis", "middles")
+
+    @property
+    def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
+        return () if self._signed else ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
     @staticmethod
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
@@ -389,7 +460,21 @@ class CCM(CompetitiveMemory):
         units = new_units(blocks * self.n_slots, n_features, dtype, self.learning_rate, n_own=3)
         units.prototypes[:] = self._random_slots(blocks, n_features, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = self.n_slots, 1
-        return CCMState(*units, recalls=np.zeros(blocks, np.int64))
+        return CCMState(*units, recalls=np.zeros(blocks, np.int64), **self._derive(units.prototypes, units.wins))
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        if self._signed:
+            return {}
+        blocks, n_features = len(prototypes) // self.n_slots, prototypes.shape[1]
+        basis = settled(fit_basis(prototypes, wins > 0, blocks))
+        return {
+            "basis": basis,
+            "sketches": room((len(prototypes), len(basis) + 1), prototypes.dtype),
+            "centres": room((blocks, len(basis) + 1), prototypes.dtype),
+            "radii": np.full(blocks, NOT_SKETCHED),
+            "middles": room((blocks if self.n_slots >= WORTH_SURROUNDING else 0, n_features), prototypes.dtype),
+            "reaches": np.zeros(blocks),
+        }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         layout = super()._layout(capacity, n_features, dtype)
@@ -418,11 +503,18 @@ class CCM(CompetitiveMemory):
         rows, n_features = 2 * blocks * self.n_slots, state.prototypes.shape[1]
         prototypes = grown(state.prototypes, rows)
         prototypes[rows // 2 :] = self._random_slots(blocks, n_features, prototypes.dtype, self._rng)
+        wins = grown(state.wins, rows)
+        if blocks <= LAST_FIT:
+            derived = self._derive(prototypes, wins)
+        else:
+            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in _DERIVED[1:]}
+            derived["radii"][blocks:] = NOT_SKETCHED
         self._state = state._replace(
             prototypes=prototypes,
             rates=grown(state.rates, rows, self.learning_rate),
-            wins=grown(state.wins, rows),
+            wins=wins,
             recalls=grown(state.recalls, 2 * blocks),
+            **derived,
         )
 
     def _settings(self) -> Any:

@@ -29,7 +29,7 @@ from ccmem import _naive
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, number
-from ccmem.competition import distance_power, root
+from ccmem.competition import distance_powers, root
 from ccmem.memory import SEEN, UNITS, UnitState
 from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, open_unit
 from ccmem.update import count_win, hebbian_move
@@ -72,28 +72,34 @@ class GMMSettings(NamedTuple):
     rate_decay: float
 
 
+LEAVES_NO_TRACE = -36.8
+"""exp of less is below half the resolution of doubles at 1: added to a sum of 1 or more, it changes nothing."""
+
+
 @kernel
 def learn(state: UnitState, settings: GMMSettings, X: FloatArray, winners: IntArray) -> int:
     h = np.empty(settings.n_units)
     resolution = np.finfo(state.prototypes.dtype).eps
     for r in range(X.shape[0]):
         x, n = X[r], state.counters[UNITS]
+        distance_powers(state.prototypes, n, x, settings.p, h)
         w, least = -1, np.inf
         for i in range(n):
-            h[i] = distance_power(x, state.prototypes[i], settings.p)
             if h[i] < least:
                 w, least = i, h[i]
         if n < settings.n_units and least > 0.0:
             winners[r] = open_unit(state, settings, x)
         else:
             nearest = root(least, settings.p)
+            for i in range(n):  # a loop of its own: the compiler makes vectors of it
+                farther = root(h[i], settings.p) - nearest
+                h[i] = -settings.precision * farther / settings.temperature
             total = 0.0
             for i in range(n):
-                farther = root(h[i], settings.p) - nearest
-                h[i] = math.exp(-settings.precision * farther / settings.temperature)
+                h[i] = 0.0 if i > w and h[i] < LEAVES_NO_TRACE else math.exp(h[i])
                 total += h[i]
             for i in range(n):
-                if h[i] / total >= resolution:
+                if h[i] >= resolution and h[i] / total >= resolution:  # the first says it quickly: total >= 1
                     move = state.rates[i] * settings.precision * (h[i] / total)
                     hebbian_move(state.prototypes[i], x, min(1.0, move))
             count_win(state.rates, state.wins, w, settings.rate_decay)

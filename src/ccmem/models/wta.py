@@ -29,7 +29,7 @@ from ccmem import _naive
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, integer
-from ccmem.competition import distance_power, find_winners
+from ccmem.competition import distance_powers, find_winners
 from ccmem.memory import SEEN, UNITS, UnitState
 from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, open_unit
 from ccmem.update import count_win, hebbian_move
@@ -71,15 +71,16 @@ def learn(state: UnitState, settings: WTASettings, X: FloatArray, winners: IntAr
     best = np.empty(settings.n_winners, np.int64)
     for r in range(X.shape[0]):
         x, n = X[r], state.counters[UNITS]
-        least = np.inf
+        distance_powers(state.prototypes, n, x, settings.p, h)
+        w, least = best[: min(n, settings.n_winners)], np.inf
         for i in range(n):
-            h[i] = distance_power(x, state.prototypes[i], settings.p)
-            least = min(least, h[i])
+            if h[i] < least:
+                w[0], least = i, h[i]
         if n < settings.n_units and least > 0.0:
             winners[r] = open_unit(state, settings, x)
         else:
-            w = best[: min(n, settings.n_winners)]
-            find_winners(h[:n], False, w)
+            if w.shape[0] > 1:
+                find_winners(h[:n], False, w)
             for i in w:
                 hebbian_move(state.prototypes[i], x, state.rates[i])
                 count_win(state.rates, state.wins, i, settings.rate_decay)

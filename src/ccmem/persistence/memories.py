@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem._validation import check_finite, check_parameters
-from ccmem.memory import JOURNALED, UNITS, Event
+from ccmem.memory import JOURNALED, UNITS, Event, settled
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
@@ -27,11 +27,11 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
             f"{type(memory).__name__}: {', '.join(name for name, old, new in values if old != new)} changed since learning began; set it back "
             "before saving"
         )
-    state = memory._state
+    state, left_out = memory._state, ("counters", "journal", *memory._derived)
     counters = state.counters.tolist()
     events = [[_KINDS.index(event.kind), *event[1:]] for event in memory._history]
     fields = {
-        "state": {name: array for name, array in state._asdict().items() if name not in ("counters", "journal")},
+        "state": {name: array for name, array in state._asdict().items() if name not in left_out},
         "counters": dict(
             zip((*_COUNTERS, *memory._own_counters), counters[:2] + counters[JOURNALED + 1 :], strict=True)
         ),
@@ -80,7 +80,8 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
 def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_features: Any) -> Any:
     """The state, if every array has the shape, type and range that the parameters imply."""
     owner = type(memory).__name__
-    names = tuple(name for name in memory._state_type._fields if name not in ("counters", "journal"))  # type: ignore[attr-defined]
+    left_out = ("counters", "journal", *memory._derived)
+    names = tuple(name for name in memory._state_type._fields if name not in left_out)  # type: ignore[attr-defined]
     check_names(owner, arrays, names)
     check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
     prototypes = arrays["prototypes"]
@@ -110,7 +111,9 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     if counters[UNITS] > len(prototypes):
         raise ValueError(f"{owner}: {counters[UNITS]} units do not fit a memory of {len(prototypes)}")
-    return memory._state_type(**arrays, counters=counters, journal=np.zeros(*layout["journal"]))
+    settled_arrays = {name: settled(array) for name, array in arrays.items()}
+    derived = memory._derive(prototypes, arrays["wins"])
+    return memory._state_type(**settled_arrays, **derived, counters=counters, journal=np.zeros(*layout["journal"]))
 
 
 def _has_shape(array: Any, shape: tuple[int | None, ...]) -> bool:

@@ -1,0 +1,1 @@
+"""How fast ccmem is: against the limit, against plain numpy, against peers. Run ``python -m benchmarks``."""

@@ -1,0 +1,118 @@
+"""How the cost of CCM grows: with blocks, slots, width and the size of a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from benchmarks.data import images_like
+from benchmarks.timing import Subject, spread, take_turns
+from ccmem import CCM
+from ccmem.competition import dot, unit_scale
+from ccmem.models import ccm
+
+NEVER = 1 << 40
+
+
+@numba.njit(nogil=True)
+def look_at_everything(prototypes, wins, first, stop, threshold, epsilon, X):  # type: ignore[no-untyped-def]
+    """What a miss would cost without pruning: every slot of every other block, up to the first that matches."""
+    found = 0
+    for r in range(X.shape[0]):
+        scale = unit_scale(X[r], epsilon)
+        for i in range(wins.shape[0]):
+            if not first <= i < stop and wins[i] > 0 and dot(prototypes[i], X[r]) * scale > threshold:
+                found += 1
+                break
+    return found
+
+
+def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random.Generator) -> CCM:
+    """A memory with so many blocks, as if learned: ``scattered`` directions, or ``images`` that share some."""
+    memory = CCM(n_slots, vigilance=0.9, alarm_limit=NEVER, recall_limit=NEVER, commit_limit=0, random_state=0)
+    memory.partial_fit(np.ones((1, width), np.float32))
+    n = n_blocks * n_slots
+    if kind == "images":
+        slots = images_like(rng, n)[:, :width]
+    else:
+        slots = rng.standard_normal((n, width), np.float32) * np.float32(0.3)
+        slots.reshape(n_blocks, n_slots, width)[...] += rng.standard_normal((n_blocks, 1, width), np.float32)
+    slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
+    counters = memory._state.counters.copy()
+    counters[[ccm.UNITS, ccm.BLOCKS, ccm.POINTER]] = n, n_blocks, n_blocks - 1
+    wins = np.ones(n, np.int64)
+    derived = memory._derive(slots, wins) if hasattr(memory, "_derive") else {}
+    memory._state = memory._state._replace(
+        prototypes=slots, rates=np.full(n, 0.01), wins=wins, counters=counters,
+        recalls=np.zeros(n_blocks + 1, np.int64), **derived,
+    )  # fmt: skip
+    return memory
+
+
+def staying(memory: CCM, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Samples close to slots of the block in use."""
+    slots = memory._state.prototypes[-memory.n_slots :][rng.integers(0, memory.n_slots, n)]
+    return (slots + 0.02 * rng.standard_normal(slots.shape, np.float32) / np.sqrt(slots.shape[1])).astype(np.float32)
+
+
+def missing(memory: CCM, n: int, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Samples like the slots, but that none of them matches."""
+    width = memory._state.prototypes.shape[1]
+    rows = images_like(rng, n)[:, :width] if kind == "images" else rng.standard_normal((n, width), np.float32)
+    if kind == "images":
+        rows = rows + np.float32(0.25) * rng.random(rows.shape, np.float32)
+    return np.ascontiguousarray(rows)
+
+
+def learning(name: str, memory: CCM, X: np.ndarray, chunk: int | None = None) -> Subject:
+    """The memory learns on and on: its block moves a little, its size stays."""
+    parts = [X[k : k + (chunk or len(X))] for k in range(0, len(X), chunk or len(X))]
+
+    def prepare() -> Callable[[], Any]:
+        return lambda: [memory.partial_fit(part) for part in parts]
+
+    return Subject(name, len(X), prepare)
+
+
+def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Streams that stay in one block, and streams that miss every time, in memories of growing size."""
+    lines = []
+    for kind in ("scattered", "images"):
+        memories = {size: memory_of(size, 25, 784, kind, rng) for size in sizes}
+        staying_put = [learning(str(size), memory, staying(memory, 2000, rng)) for size, memory in memories.items()]
+        stays = take_turns(staying_put, rounds)
+        for size, memory in memories.items():
+            rows = missing(memory, 20 if size >= 1000 else 200, kind, rng)
+            memory.partial_fit(rows)  # whatever is made once per block is made here
+            assert memory.alarm_ >= len(rows), "the stream was to miss every time"
+            state, last = memory._state, size * 25
+            every = (state.prototypes, state.wins, last - 25, last, memory.vigilance, 1e-5, rows)
+            plain = Subject("plain", len(rows), lambda every=every: lambda: look_at_everything(*every))  # type: ignore[misc]
+            times = take_turns([learning("miss", memory, rows), plain], min(rounds, 5))
+            lines.append({
+                "kind": kind, "blocks": size, "matched": int(look_at_everything(*every)),
+                "stay": spread(stays[str(size)]), **{name: spread(values) for name, values in times.items()},
+            })  # fmt: skip
+    return lines
+
+
+def by_shape(rounds: int, rng: np.random.Generator) -> dict[str, list[dict[str, Any]]]:
+    """Streams that stay in one block, by slots, by width, and by the size of the chunks they come in."""
+    table: dict[str, list[dict[str, Any]]] = {"slots": [], "width": [], "chunk": []}
+    subjects: dict[tuple[str, int], Subject] = {}
+    for n_slots in (1, 5, 25, 125, 625):
+        memory = memory_of(2, n_slots, 784, "scattered", rng)
+        subjects["slots", n_slots] = learning(f"slots {n_slots}", memory, staying(memory, 500, rng))
+    for width in (2, 16, 64, 256, 784, 4096):
+        memory = memory_of(2, 25, width, "scattered", rng)
+        subjects["width", width] = learning(f"width {width}", memory, staying(memory, 500, rng))
+    for chunk in (1, 10, 100, 1000):
+        memory = memory_of(2, 25, 784, "scattered", rng)
+        subjects["chunk", chunk] = learning(f"chunk {chunk}", memory, staying(memory, 1000, rng), chunk)
+    times = take_turns(subjects.values(), rounds)
+    for (what, size), subject in subjects.items():
+        table[what].append({"size": size, **spread(times[subject.name])})
+    return table

@@ -1,0 +1,76 @@
+"""What it costs to begin: imports, ``ccmem --help``, the first and the second use of every model; and peak memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from statistics import median
+
+IMPORTS = {
+    "python": "pass",
+    "import numpy": "import numpy",
+    "import ccmem": "import ccmem",
+    "ccmem --help": "import sys; from ccmem.cli import main; main(['--help'])",
+}
+USE = """
+import numpy as np, ccmem
+memory = getattr(ccmem, {model!r})()
+X = np.random.default_rng(0).random((50, 20), dtype=np.float32)
+memory.partial_fit(X)
+memory.learn_one(X[0])
+memory.predict(X)
+"""
+PEAK = """
+import resource, numpy as np, ccmem
+X = np.random.default_rng(0).random(({rows}, 784), dtype=np.float32)
+memory = getattr(ccmem, {model!r})(random_state=0)
+memory.partial_fit(X[:200])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+memory.partial_fit(X)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def processor_seconds(code: str, cache: str | None = None) -> float:
+    """Processor time of a Python process that runs ``code``."""
+    environment = {**os.environ, **({"CCMEM_KERNEL_CACHE": cache} if cache else {})}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"exit code {process.returncode} from: {code}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def imports(rounds: int) -> dict[str, float]:
+    """Median processor seconds of each, taken in turns."""
+    times: dict[str, list[float]] = {name: [] for name in IMPORTS}
+    for _ in range(rounds):
+        for name, code in IMPORTS.items():
+            times[name].append(processor_seconds(code))
+    return {name: median(values) for name, values in times.items()}
+
+
+def uses(models: list[str]) -> dict[str, dict[str, float]]:
+    """Seconds of a process that learns and predicts a little, with an empty kernel cache and with a filled one."""
+    result = {}
+    for model in models:
+        with tempfile.TemporaryDirectory() as cache:
+            code = USE.format(model=model)
+            result[model] = {"first": processor_seconds(code, cache), "second": processor_seconds(code, cache)}
+    return result
+
+
+def peak_memory(models: list[str], rows: int) -> dict[str, float]:
+    """Megabytes that learning a chunk of ``rows`` x 784 needs beside the chunk and the memory."""
+    result = {}
+    for model in models:
+        answer = subprocess.run(
+            [sys.executable, "-c", PEAK.format(model=model, rows=rows)], capture_output=True, text=True, check=True
+        )
+        result[model] = int(answer.stdout) / 1024
+    return result
