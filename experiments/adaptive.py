@@ -267,16 +267,16 @@ def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: 
 
 
 def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """Learning time beside that of the fixed form, taken in turn, the best of several."""
+    """Processor time of learning beside that of the fixed form, taken in turn, the best of several."""
     benchmark = Benchmark.of(load("mnist", args.data))
     rows = make_stream("five tasks", benchmark, 0).indices
     X, y = benchmark.X[rows], benchmark.y[rows]
     best: dict[str, float] = {}
     for _ in range(9):
         for title, model in (("signature", signature()), ("fixed", fixed())):
-            began = time.perf_counter()
+            began = time.process_time()
             model.memory.partial_fit(X)
-            best[title] = min(best.get(title, np.inf), time.perf_counter() - began)
+            best[title] = min(best.get(title, np.inf), time.process_time() - began)
     save({title: {"microseconds a sample": round(1e6 * s / len(X), 3)} for title, s in best.items()})
 
 

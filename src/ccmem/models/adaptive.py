@@ -33,9 +33,9 @@ What this means for a stream:
   not learned.
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
-block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
-of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
-none is given to the nearest. Ties go to the lowest index everywhere.
+block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the
+cheapest pair of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as
+units, what fits none is given to the nearest. Ties go to the lowest index everywhere.
 """
 
 from __future__ import annotations
