@@ -81,28 +81,21 @@ def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[d
     """Streams that stay in one block, and streams that miss every time, in memories of growing size."""
     lines = []
     for kind in ("scattered", "images"):
-        for n_blocks in sizes:
-            memory = memory_of(n_blocks, 25, 784, kind, rng)
-            n = 20 if n_blocks >= 1000 else 200
-            stay, miss = staying(memory, 2000, rng), missing(memory, n, kind, rng)
-            state, few = memory._state, n_blocks * 25
-            memory.partial_fit(miss)  # whatever is made once per block is made here
-            assert memory.alarm_ >= n, "the stream was to miss every time"
-
-            def plain(state: Any = state, few: int = few, memory: CCM = memory, miss: np.ndarray = miss) -> Any:
-                return lambda: look_at_everything(
-                    state.prototypes, state.wins, few - 25, few, memory.vigilance, 1e-5, miss
-                )
-
-            times = take_turns(
-                [learning("stay", memory, stay), learning("miss", memory, miss), Subject("plain", n, plain)],
-                rounds if n_blocks < 1000 else 3,
-            )
-            found = look_at_everything(state.prototypes, state.wins, few - 25, few, memory.vigilance, 1e-5, miss)
-            lines.append(
-                {"kind": kind, "blocks": n_blocks, "matched": int(found), **{k: spread(v) for k, v in times.items()}}
-            )
-            del memory, state
+        memories = {size: memory_of(size, 25, 784, kind, rng) for size in sizes}
+        staying_put = [learning(str(size), memory, staying(memory, 2000, rng)) for size, memory in memories.items()]
+        stays = take_turns(staying_put, rounds)
+        for size, memory in memories.items():
+            rows = missing(memory, 20 if size >= 1000 else 200, kind, rng)
+            memory.partial_fit(rows)  # whatever is made once per block is made here
+            assert memory.alarm_ >= len(rows), "the stream was to miss every time"
+            state, last = memory._state, size * 25
+            every = (state.prototypes, state.wins, last - 25, last, memory.vigilance, 1e-5, rows)
+            plain = Subject("plain", len(rows), lambda every=every: lambda: look_at_everything(*every))  # type: ignore[misc]
+            times = take_turns([learning("miss", memory, rows), plain], min(rounds, 5))
+            lines.append({
+                "kind": kind, "blocks": size, "matched": int(look_at_everything(*every)),
+                "stay": spread(stays[str(size)]), **{name: spread(values) for name, values in times.items()},
+            })  # fmt: skip
     return lines
 
 

@@ -66,15 +66,8 @@ def targets(figures: Figures) -> list[tuple[str, float, bool, float | None]]:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return (
-        f"{value:,.0f}"
-        if value >= 100
-        else f"{value:.1f}"
-        if value >= 10
-        else f"{value:.2f}"
-        if value >= 0.1
-        else f"{value:.3f}"
-    )
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3
+    return f"{value:,.{digits}f}"
 
 
 def summary(figures: Figures, before: Figures) -> str:
@@ -103,18 +96,15 @@ def document(figures: Figures, before: Figures) -> str:
         f"Written by `{figures['command']} --write` on {figures['date']}, {figures['machine']}, "
         f"Python {figures['versions']['python']}, numpy {figures['versions']['numpy']}; data: {figures['data']}. "
         "One core, processor time, subjects in turn; median, and in brackets the range of the middle 80 percent. "
-        + (
-            f'"Before": the same command on {before["date"]} with the first working form of the kernels.\n'
-            if before
-            else "\n"
-        ),
+        + (f'"Before": `{before["command"]}` on {before["date"]}, first working kernels.' if before else "")
+        + "\n",
         summary(figures, before) + "\n",
     ]
     if "learning" in figures:
         parts.append(
-            "## Learning, one sample at a time\n\nThe bare loop does the dot products and row updates that the model had "
-            "to do, as counted by the run, and nothing else; the fastest of three ways to write it is the limit. numpy: "
-            "the model's usual step, without growth, merges or blocks.\n\n"
+            "## Learning, one sample at a time\n\nThe bare loop does the dot products and row updates that the model "
+            "had to do, as counted by the run, and nothing else; the fastest of three ways to write it is the limit. "
+            "numpy: the model's usual step, without growth, merges or blocks.\n\n"
             "| model | samples/s | bare loop | times the limit | learn_one/s | numpy/s | dots | rows updated |\n"
             "|---|---|---|---|---|---|---|---|"
         )
@@ -122,7 +112,8 @@ def document(figures: Figures, before: Figures) -> str:
             parts.append(
                 f"| {name} | {_per_second(line['seconds'])} | {_per_second(line['limit_seconds'])}, {line['limit']} "
                 f"| {_range(line['times_the_limit'])} | {_per_second(line['learn_one_seconds'])} "
-                f"| {_per_second(line['numpy_seconds'])} | {line['dots_per_sample']:.1f} | {line['updates_per_sample']:.2f} |"
+                f"| {_per_second(line['numpy_seconds'])} | {line['dots_per_sample']:.1f} "
+                f"| {line['updates_per_sample']:.2f} |"
             )
     if "peers" in figures:
         parts.append("\n## Peers at batch 1, 125 units\n\n| peer | samples/s | ccmem is faster by |\n|---|---|---|")
@@ -145,16 +136,14 @@ def document(figures: Figures, before: Figures) -> str:
         parts += [f"| {name} | {line['first']:.1f} | {line['second']:.1f} |" for name, line in begin["uses"].items()]
         parts.append("\n| peak beside the chunk and the memory | MB |\n|---|---|")
         parts += [f"| {name} | {value:.1f} |" for name, value in begin["peak_megabytes"].items()]
-    return (
-        "\n".join(parts)
-        + "\n\nA single stream is sequential by nature: learning uses one core. Large predictions use all.\n"
-    )
+    parts.append("\nA single stream is sequential by nature: learning uses one core. Large predictions use all.")
+    return "\n".join(parts) + "\n"
 
 
 def _growth(growth: Figures) -> str:
     lines = [
-        '\n## How the cost of CCM grows\n\nMicroseconds a sample, 25 slots a block, 784 wide. "Scattered": every block '
-        'its own random direction. "Images": non-negative mixtures of a few strokes, the blocks all over them. '
+        '\n## How the cost of CCM grows\n\nMicroseconds a sample, 25 slots a block, 784 wide. "Scattered": every '
+        'block its own random direction. "Images": non-negative mixtures of a few strokes, the blocks all over them. '
         "Unpruned: a look at every slot.\n\n"
         "| memory | blocks | stays in one block | misses every time | misses, unpruned |\n|---|---|---|---|---|"
     ]
@@ -192,18 +181,13 @@ def chart(figures: Figures, path: Path) -> Path | None:
     names, values, colours = zip(*bars[::-1], strict=True) if bars else ((), (), ())
     axes[0].barh(names, values, color=colours)
     axes[0].bar_label(axes[0].containers[0], labels=[f"{value:,.0f}" for value in values], padding=3, fontsize=8)
-    axes[0].set(
-        xscale="log", xlabel="samples per second, one core, one sample at a time", title="Learning, 784 wide, float32"
-    )
+    axes[0].set(xscale="log", xlabel="samples per second, one core, one sample at a time",
+                title="Learning, 784 wide, float32")  # fmt: skip
     axes[0].margins(x=0.12, y=0.01)
     axes[0].tick_params(axis="y", labelsize=8)
     for kind, colour in (("scattered", "tab:blue"), ("images", "tab:orange")):
         lines = [line for line in growth if line["kind"] == kind]
-        for key, style, label in (
-            ("plain", ":", "misses, unpruned"),
-            ("miss", "--", "misses"),
-            ("stay", "-", "stays in one block"),
-        ):
+        for key, style, label in (("plain", ":", "misses, unpruned"), ("miss", "--", "misses"), ("stay", "-", "stays")):
             axes[1].plot([line["blocks"] for line in lines], [1e6 * line[key]["median"] for line in lines], style,
                          color=colour, marker="o", markersize=3, label=f"{kind}: {label}")  # fmt: skip
     axes[1].set(xscale="log", yscale="log", xlabel="blocks of 25 slots", ylabel="microseconds a sample",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def peers(X: np.ndarray, y: np.ndarray, n_units: int, quick: bool) -> Iterator[S
             torch.manual_seed(0)
             sizes = (X.shape[1], 110, 104, 2)
             layers: list[Any] = []
-            for before, after in zip(sizes, sizes[1:], strict=False):
+            for before, after in pairwise(sizes):
                 layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
             net = torch.nn.Sequential(*layers[:-1])
             optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

@@ -86,8 +86,8 @@ def main() -> None:
                 print(f"peak resident size after {learner.rows:>11,} rows: {peak_megabytes():.1f} MiB", flush=True)
         seconds = time.perf_counter() - start
         memory_now: Any = learner.memory
-        print(f"{seconds:.1f} s, {learner.rows / seconds:,.0f} rows/s with a checkpoint every {args.every:,} rows; "
-              f"{memory_now.n_blocks_} blocks, {memory_now.n_units_} units, {len(memory_now.events_):,} events kept")  # fmt: skip
+        held = f"{memory_now.n_blocks_} blocks, {memory_now.n_units_} units, {len(memory_now.events_):,} events kept"
+        print(f"{seconds:.1f} s, {learner.rows / seconds:,.0f} rows/s, a checkpoint every {args.every:,} rows; {held}")
 
 
 if __name__ == "__main__":

@@ -145,13 +145,24 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         winner = np.empty(1, np.int64)
         if row is None:
             winner = self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners
-        elif self._learn_kernel(self._state, self._settings(), row, winner) == 0:
+        elif self._learn_kernel(self._state, self._settings_at_hand(), row, winner) == 0:
             winner = self._learn(row).winners
         elif self._state.counters[JOURNALED]:
             self._empty_journal(0)
         if self._untold:
             self._tell()
         return int(winner[0])
+
+    def _settings_at_hand(self) -> tuple[Any, ...]:
+        """:meth:`_settings`, made anew only after something was assigned: a single sample should not pay for it."""
+        settings: tuple[Any, ...] | None = self.__dict__.get("_made_settings")
+        if settings is None:
+            settings = self.__dict__["_made_settings"] = self._settings()
+        return settings
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.pop("_made_settings", None)
+        super().__setattr__(name, value)
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
@@ -369,7 +380,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         import_memory(self, fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold", "_made_settings")}
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()

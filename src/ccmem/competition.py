@@ -14,6 +14,7 @@ import numpy as np
 
 from ccmem._jit import kernel
 from ccmem._lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, row_sums
+from ccmem._lanes import LANES as LANES
 from ccmem._typing import BoolArray, FloatArray, IntArray
 
 dot = pair_sum(*PRODUCT)

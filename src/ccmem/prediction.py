@@ -164,11 +164,12 @@ def settle(products: FloatArray, offsets: FloatArray, X: FloatArray, prototypes:
            winners: IntArray) -> None:  # fmt: skip
     """Update the winner of every row with a tile of units, from their products with it.
 
-    With u the rounding unit, n the width, |x| <= N and |m| <= M, a sum of n products in any order, fused or not, errs by
-    at most n u N M (1 + small), and so does s by c = (n + n/32 + 16) u times N M (+ M^2 for distances). For similarity,
-    the exact kernel's winner w therefore has s[w] >= max s - 2 c N M. For distance, its sums of squares d err by a
-    relative e <= (n/32 + 16) u, so that d[w] <= d[i] (1 + 3 e) in exact numbers for every unit i, and with
-    d = |x|^2 - 2 s this is s[w] >= max s - 2 c (N M + M^2) - 1.5 e d. ``slack`` is that; a tenth more pays for everything of second order.
+    With u the rounding unit, n the width, |x| <= N and |m| <= M, a sum of n products in any order, fused or not, errs
+    by at most n u N M (1 + small), and so does s by c = (n + n/32 + 16) u times N M (+ M^2 for distances). For
+    similarity, the exact kernel's winner w therefore has s[w] >= max s - 2 c N M. For distance, its sums of squares d
+    err by a relative e <= (n/32 + 16) u, so that d[w] <= d[i] (1 + 3 e) in exact numbers for every unit i, and with
+    d = |x|^2 - 2 s this is s[w] >= max s - 2 c (N M + M^2) - 1.5 e d. ``slack`` is that; a tenth more pays for
+    everything of second order.
     """
     n = X.shape[1]
     unit = 0.5 * np.finfo(X.dtype).eps

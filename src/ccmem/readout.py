@@ -292,7 +292,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _votes_for(self, X: Any) -> Any:
         """Votes of each row's best matching unit, or weighted shares of several."""
         self._require_votes()
-        rows = self.memory_._check(X, reset=False, finite=self.n_winners > 1)  # finding one winner looks at values too
+        rows = self.memory_._check(X, reset=False, finite=self.n_winners > 1)  # else _winners looks at every value
         if self.n_winners == 1:
             return self._votes[self.memory_._winners(rows, self._answering())]
         units = np.flatnonzero(self._answering())

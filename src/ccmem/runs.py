@@ -40,7 +40,7 @@ SAVE_SECONDS = 1.0
 
 
 def run_trial(row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS,
-              stop: Callable[[], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+              stop: Callable[[Any], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
@@ -188,7 +188,7 @@ def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: i
     progress = Progress(len(todo))
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.submit(run_trial, row, benchmark, results.seed + trial, stop=stop.is_set): (row, trial)
+            pool.submit(run_trial, row, benchmark, results.seed + trial, stop=lambda model: stop.is_set()): (row, trial)
             for row, trial in todo
         }
         pending = set(tasks)

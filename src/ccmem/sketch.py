@@ -1,11 +1,11 @@
 """Short stand-ins for long vectors, to rule out a match without looking at the vectors themselves.
 
 With Q some orthonormal rows, a vector m becomes the sketch (Q m, |m - Q'Q m|). Sketches are as long as their vectors,
-and their products are never smaller: m . x = Qm . Qx + (rest of m) . (rest of x), and the last is at most the product of
-both lengths. A ball around the sketches of a whole block does the same for all of them at once, and where the data has
-no leading directions, a ball around the vectors themselves may still do. So if a sketch or a ball
-says "not similar enough", the vectors are not either, and where it says "perhaps", they are compared exactly. What Q is
-decides only how often that happens: the leading directions of what the memory holds rule out most.
+and their products are never smaller: m . x = Qm . Qx + (rest of m) . (rest of x), and the last is at most the product
+of both lengths. A ball around the sketches of a whole block does the same for all of them at once, and where the data
+has no leading directions, a ball around the vectors themselves may still do. So if a sketch or a ball says "not similar
+enough", the vectors are not either, and where it says "perhaps", they are compared exactly. What Q is decides only how
+often that happens: the leading directions of what the memory holds rule out most.
 
 All of it is derived from the prototypes. A radius below 0 means "not sketched yet", and a Q of zeros is valid too.
 """
@@ -67,7 +67,7 @@ def slack(basis: FloatArray) -> float:
 def sketch(
     basis: FloatArray, x: FloatArray, scale: float, squared_length: float, h: FloatArray, out: FloatArray
 ) -> None:
-    """Sketch of ``scale * x``, whose squared length is (at most) ``squared_length``; ``h`` is room for the directions."""
+    """Sketch of ``scale * x``, whose squared length is at most ``squared_length``; ``h`` is room for the directions."""
     q = basis.shape[0]
     dots(basis, 0, q, x, h)
     inside = 0.0

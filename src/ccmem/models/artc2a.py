@@ -89,7 +89,7 @@ class ARTState(NamedTuple):
     vigilance: FloatArray
     """rho, a vector of one."""
     pair_similarity: FloatArray
-    """Similarity of units a < b at [a, b], as of when neither was ``moved`` yet; from here on, empty without a bound."""
+    """Similarity of units a < b at [a, b], as of when neither was ``moved`` yet (empty without a bound)."""
     neighbours: IntArray
     """For every unit a, the most similar of the units behind it, likewise."""
     moved: BoolArray

@@ -64,7 +64,6 @@ from ccmem.update import count_win, renormalising_move
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """CCM's own places in ``counters``."""
-_DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
 
 def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recall_vigilance: float, alarm_limit: int,
@@ -191,9 +190,10 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
                 helped += 1
                 continue
         for i in range(start, stop):
-            if dot(state.sketches[i], outline) > possible and state.wins[i] > 0:
-                if dot(state.prototypes[i], x) * scale > threshold:
-                    return block
+            if dot(state.sketches[i], outline) <= possible or state.wins[i] == 0:
+                continue
+            if dot(state.prototypes[i], x) * scale > threshold:
+                return block
     return REJECTED
 
 
@@ -430,7 +430,7 @@ class CCM(CompetitiveMemory):
 
     @property
     def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
-        return () if self._signed else _DERIVED
+        return () if self._signed else ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
     @staticmethod
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
@@ -506,7 +506,7 @@ class CCM(CompetitiveMemory):
         if blocks <= LAST_FIT:
             derived = self._derive(prototypes, wins)
         else:
-            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in _DERIVED[1:]}
+            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in self._derived[1:]}
             derived["radii"][blocks:] = NOT_SKETCHED
         self._state = state._replace(
             prototypes=prototypes,

@@ -72,6 +72,10 @@ class GMMSettings(NamedTuple):
     rate_decay: float
 
 
+LEAVES_NO_TRACE = -36.8
+"""exp of less is below half the resolution of doubles at 1: added to a sum of 1 or more, it changes nothing."""
+
+
 @kernel
 def learn(state: UnitState, settings: GMMSettings, X: FloatArray, winners: IntArray) -> int:
     h = np.empty(settings.n_units)
@@ -92,7 +96,7 @@ def learn(state: UnitState, settings: GMMSettings, X: FloatArray, winners: IntAr
                 h[i] = -settings.precision * farther / settings.temperature
             total = 0.0
             for i in range(n):
-                h[i] = math.exp(h[i])
+                h[i] = 0.0 if i > w and h[i] < LEAVES_NO_TRACE else math.exp(h[i])
                 total += h[i]
             for i in range(n):
                 if h[i] >= resolution and h[i] / total >= resolution:  # the first says it quickly: total >= 1
