@@ -12,8 +12,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from make_hero import stream
 from matplotlib.patches import Circle, Wedge
+from sklearn.decomposition import PCA
 
 from ccmem import CCM, IncrementalWTA
+from ccmem.models.adaptive import RECENT
 
 HERE = Path(__file__).parent / "_static"
 BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#c0392b", "#8b949e", "#22272e"
@@ -162,8 +164,51 @@ def alarm() -> None:
     save(figure, "guide_alarm.png")
 
 
+def signature() -> None:
+    """The recent mean on its way between the signatures of the blocks, in the plane of their first two components."""
+    X, _ = stream(0)
+    memory = CCM(n_slots=8, novelty="signature")
+    path, block = np.empty_like(X), np.empty(len(X), int)
+    for step, x in enumerate(X):
+        memory.learn_one(x)
+        path[step], block[step] = memory._state.vectors[RECENT], memory.task_pointer_
+    means = memory._state.means[: memory.n_blocks_]
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    plane = PCA(2).fit(means)
+    spread = np.sqrt([plane.transform(unit[block == b]).var(axis=0).sum() for b in range(len(means))])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained", width_ratios=[1, 1.25])
+    colours = [BLUE, ORANGE, GREEN, "#CC79A7"]
+    places, way = plane.transform(means), plane.transform(path)[40:]
+    left.plot(*way.T, color="#c9ced4", lw=0.9, zorder=1)
+    for b, (x, y) in enumerate(places):
+        left.scatter(*way[block[40:] == b][::4].T, s=5, color=colours[b], zorder=2)
+        left.add_patch(Circle((x, y), spread[b] / 4, color=colours[b], alpha=0.15, lw=0))
+        left.plot(x, y, "o", ms=11, color=colours[b], mec="white", zorder=3)
+        left.annotate(f"block {b}", (x, y), xytext=(0, 24), textcoords="offset points", ha="center", color=colours[b],
+                      weight="bold", zorder=4)  # fmt: skip
+    left.set(xticks=[], yticks=[], aspect="equal")
+    left.set_title("the mean of recent samples wanders from signature to signature", loc="left", size=12)
+    left.spines[:].set_color("#d0d7de")
+    distance = np.linalg.norm(path[:, None] - means[None], axis=2)
+    for b in range(len(means)):
+        right.plot(distance[:, b], color=colours[b], lw=1.8)
+    right.set(xlabel="sample", ylabel="distance of the recent mean\nfrom each final signature", xlim=(0, len(X)))
+    top = right.get_ylim()[1]
+    for event in memory.events_:
+        right.axvline(event.step, color=INK, lw=1.2)
+        text = f"block {event.to_block}\n" + ("recalled" if event.kind == "recall" else "begins")
+        right.text(event.step + 12, top, text, va="top", size=10)
+    for change in range(350, len(X), 350):
+        right.axvline(change, color=GREY, ls=(0, (4, 3)), lw=1)
+    right.set_ylim(0, top * 1.02)
+    right.set_title("dashed: the task changes", loc="left", size=12)
+    right.spines[["top", "right"]].set_visible(False)
+    save(figure, "guide_signature.png")
+
+
 if __name__ == "__main__":
     plt.rcParams.update({"font.size": 11, "text.color": INK})
     competition()
     vigilance()
     alarm()
+    signature()

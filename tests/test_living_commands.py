@@ -71,6 +71,11 @@ def test_generate_learn_go_on_predict_inspect(capsys: pytest.CaptureFixture[str]
     assert score.right_recalls == score.returns == facts["events"] - 3
     assert all(event["row"] == event["step"] + 1 and event["file"] == "a.parquet" for event in events)
 
+    scored = summary(capsys, ["inspect", "m", "--changes", "changes.json"])["score"]
+    assert (scored["found"], scored["false_alarms"]) == (score.found, 0)
+    Path("wrong.json").write_text("[1]")
+    assert "not a list of changes" in failure(capsys, "inspect", "m", "--changes", "wrong.json")
+
     generate("b.csv", 2000, "--seed", "0")
     facts = summary(capsys, ["learn", "a.parquet", "b.csv", "--checkpoint", "m"])
     assert (facts["rows"], facts["total_rows"]) == (2000, 8000)  # a.parquet is known already
@@ -126,6 +131,32 @@ def test_every_format_leads_to_the_same_memory(kind: str) -> None:
     assert main(["learn", "reference.csv", "--label", "state", "--checkpoint", "r", *CLEAN]) == 0
     np.testing.assert_array_equal(load("m").memory_.prototypes_, load("r").memory_.prototypes_)
     np.testing.assert_array_equal(load("m").votes_, load("r").votes_)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["mlp", "--param", "hidden_sizes=(6,)"],
+        ["gated-mlp", "--param", "gated_units=5"],
+        ["wta"],
+        ["gmm"],
+        ["artc2a", "--param", "max_units=20"],
+        ["ccm", "--param", "novelty=signature", "--param", "max_units=40"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_model_is_learned_gone_on_with_and_inspected(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    generate("a.csv", 600)
+    start = ["learn", "a.csv", "--label", "state", "--scale", "standard", "--model", *words, "--checkpoint"]
+    assert main([*start, "whole"]) == 0
+    assert main([*start, "parts", "--max-rows", "250"]) == 0
+    assert main(["learn", "a.csv", "--checkpoint", "parts"]) == 0
+    assert Path("parts").read_bytes() == Path("whole").read_bytes()
+    assert summary(capsys, ["predict", "a.csv", "--checkpoint", "whole", "--out", "p.csv"])["rows"] == 600
+    assert summary(capsys, ["inspect", "whole"])["rows_seen"] == 600
+    assert main(["inspect", "whole"]) == 0
 
 
 def test_limits_and_bad_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,6 +134,6 @@ def test_recurring_tasks_have_a_row_a_visit(benchmark):
 
 def test_stop_and_unknown_protocol(benchmark):
     with pytest.raises(protocol.Stopped):
-        run(memory(), benchmark, benchmark.stream(0), stop=lambda: True)
+        run(memory(), benchmark, benchmark.stream(0), stop=lambda model: True)
     with pytest.raises(ValueError, match=r"unknown protocol 'lax'"):
         run(memory(), benchmark, benchmark.stream(0), ["lax"])

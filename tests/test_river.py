@@ -54,20 +54,25 @@ def samples(n: int, seed: int = 0) -> list[dict[str, float]]:
     return [{f"f{j}": rng.gauss(j, 1) for j in range(2 + i // 8) if rng.random() < 0.8} for i in range(n)]
 
 
-@pytest.mark.parametrize("name", models.__all__)
-def test_late_features_count_as_zero(name: str) -> None:
+MEMORIES = [getattr(models, name)() for name in models.__all__] + [CCM(n_slots=3, novelty="signature")]
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=repr)
+def test_late_features_count_as_zero(memory: Any) -> None:
     """A new feature is a column that was 0 all along, to the last bit."""
     xs = samples(120)
-    model = MemoryClusterer(getattr(models, name)(), seed=0)
+    model = MemoryClusterer(memory, seed=0)
     for x in xs:
         model.learn_one(x)
     columns = list(model._columns)
     assert set(columns) == {feature for x in xs for feature in x}
     table = np.array([[x.get(feature, 0.0) for feature in columns] for x in xs])
-    if name.endswith("CCM"):  # its unused slots are drawn in the columns known so far: compare by what they are
+    if (
+        isinstance(memory, CCM) and memory.novelty == "vigilance"
+    ):  # its unused slots are drawn in the columns known so far: compare by what they are
         assert model.memory_.prototypes_.shape == (model.memory_.n_units_, len(columns))
         return
-    whole = getattr(models, name)().partial_fit(table)
+    whole = clone(memory).partial_fit(table)
     for field, ours, theirs in zip(whole._state._fields, model.memory_._state, whole._state, strict=True):
         assert np.array_equal(ours, theirs), field
     for x, row in zip(xs, table, strict=True):
@@ -92,11 +97,11 @@ def test_widened_networks_answer_as_before(network: Any, optimizer: str) -> None
     assert np.abs(model.coefs_[0][5:]).max() > 0.01  # the new columns are learned from
 
 
-@pytest.mark.parametrize("name", models.__all__)
-def test_widening_leaves_every_score_as_it_was(name: str) -> None:
+@pytest.mark.parametrize("memory", MEMORIES, ids=repr)
+def test_widening_leaves_every_score_as_it_was(memory: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
-    memory = getattr(models, name)(random_state=0).fit(X)
+    memory = clone(memory).set_params(random_state=0).fit(X)
     before, units = memory.transform(X), memory.predict(X)
     memory._widen(9)
     wide = np.hstack([X, np.zeros((200, 4))])
@@ -187,6 +192,18 @@ class TestConceptDetector:
                 assert step % 300 < 25
         assert seen == [("new_block", 1, 1), ("new_block", 2, 2), ("recall", 0, 3), ("recall", 2, 4)]
 
+    def test_default_needs_no_thresholds(self) -> None:
+        rng = np.random.default_rng(0)
+        X = np.concatenate(
+            [rng.gamma(shape, size=(400, 12)) for shape in np.repeat([[1.0, 5.0], [5.0, 1.0], [1.0, 5.0]], 6, 1)]
+        )
+        detector, seen = ConceptDetector(), []
+        for x in X:
+            detector.update(x)
+            if detector.drift_detected:
+                seen.append((detector.new_concept_detected, detector.concept))
+        assert seen == [(True, 1), (False, 0)]
+
     def test_vectors_and_dictionaries_agree(self) -> None:
         rng = np.random.default_rng(1)
         X = rng.random((400, 4)) ** np.repeat([1, 30], 200)[:, None]
@@ -203,7 +220,7 @@ class TestConceptDetector:
         detector = ConceptDetector(seed=2)
         detector.update([1.0, 2.0])
         assert (detector.concept, detector.drift_detected) == (0, False)
-        assert detector.memory_.recall_limit <= detector.memory_.alarm_limit
+        assert detector.memory_.novelty == "signature"
         assert not hasattr(detector.clone().memory_, "_state")
 
     def test_needs_blocks(self) -> None:

@@ -88,7 +88,7 @@ class _SayWhenSlow(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if self._said or not function.__module__.startswith("ccmem."):
+        if self._said or not (function.__module__ or "").startswith("ccmem."):
             return
         self._depth += 1
         if self._depth == 1:
@@ -97,7 +97,7 @@ class _SayWhenSlow(event.Listener):  # type: ignore[misc]
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        if self._depth and event.data["dispatcher"].py_func.__module__.startswith("ccmem."):
+        if self._depth and (event.data["dispatcher"].py_func.__module__ or "").startswith("ccmem."):
             self._depth -= 1
             if self._depth == 0 and self._timer is not None:
                 self._timer.cancel()

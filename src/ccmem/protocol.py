@@ -130,14 +130,14 @@ class Outcome:
         return found | metrics.conformity(self.true, self.predicted)
 
 
-def never() -> bool:
-    """Goes on."""
+def never(model: Any) -> bool:
+    """Go on, whatever the model has come to."""
     return False
 
 
 def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str] = PROTOCOLS, *,
         watch: Callable[[Lesson], None] | None = None,
-        stop: Callable[[], bool] = never) -> dict[str, Outcome]:  # fmt: skip
+        stop: Callable[[Any], bool] = never) -> dict[str, Outcome]:  # fmt: skip
     """Teach clones of ``model`` the stream and test them after every visit.
 
     Parameters
@@ -150,7 +150,7 @@ def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequenc
     watch : function, optional
         Called with what every chunk did to a memory (ModalClassifier only).
     stop : function, optional
-        Asked before every chunk; when it says yes, :class:`Stopped` is raised.
+        Asked before every chunk, with the model that learns; when it says yes, :class:`Stopped` is raised.
     """
     unknown = [protocol for protocol in protocols if protocol not in PROTOCOLS]
     if unknown:
@@ -160,13 +160,13 @@ def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequenc
     return {protocol: _run_network(model, benchmark, stream, protocol, stop) for protocol in protocols}
 
 
-def _visits(benchmark: Benchmark, stream: TaskStream, teach: Callable[[FloatArray, IntArray], None],
-            stop: Callable[[], bool]) -> Iterator[tuple[int, list[int]]]:  # fmt: skip
+def _visits(model: Any, benchmark: Benchmark, stream: TaskStream, teach: Callable[[FloatArray, IntArray], None],
+            stop: Callable[[Any], bool]) -> Iterator[tuple[int, list[int]]]:  # fmt: skip
     """Teach visit after visit; after each, tell its index and the tasks seen so far."""
     seen: set[int] = set()
     visit = 0
     for chunk in stream:
-        if stop():
+        if stop(model):
             raise Stopped
         if chunk.visit != visit:
             seen.add(stream.visits[visit])
@@ -179,7 +179,7 @@ def _visits(benchmark: Benchmark, stream: TaskStream, teach: Callable[[FloatArra
 
 
 def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str],
-                watch: Callable[[Lesson], None] | None, stop: Callable[[], bool]) -> dict[str, Outcome]:  # fmt: skip
+                watch: Callable[[Lesson], None] | None, stop: Callable[[Any], bool]) -> dict[str, Outcome]:  # fmt: skip
     classifier = clone(model).set_params(unlabeled=UNLABELED)
     places = benchmark.places
     R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
@@ -190,7 +190,7 @@ def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream
         if watch is not None:
             watch(lesson)
 
-    for visit, seen in _visits(benchmark, stream, teach, stop):
+    for visit, seen in _visits(classifier, benchmark, stream, teach, stop):
         for task in seen:
             part = benchmark.test_parts[task]
             votes = classifier._votes_for(benchmark.X_test[part])
@@ -206,7 +206,7 @@ def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream
 
 
 def _run_network(
-    model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[], bool]
+    model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[Any], bool]
 ) -> Outcome:
     network = clone(model)
     takes_unlabeled = "unlabeled" in network.get_params(deep=False)
@@ -226,7 +226,7 @@ def _run_network(
             targets = np.where(labelled, places[labels], UNLABELED) if protocol == PAPER else labels
             network.partial_fit(X, targets, classes=classes)
 
-    for visit, seen in _visits(benchmark, stream, teach, stop):
+    for visit, seen in _visits(network, benchmark, stream, teach, stop):
         for task in seen:
             part = benchmark.test_parts[task]
             X = benchmark.X_test[part]

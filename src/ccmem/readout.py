@@ -321,6 +321,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.persistence.memories import check_names, check_vector
 
+        check_parameters("ModalClassifier", _RULES, vars(self))
         check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
         memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):

@@ -235,23 +235,25 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     Parameters
     ----------
     memory
-        A memory with blocks; None means ``CCM(n_slots=1, commit_limit=20, recall_limit=10)``: one direction a concept.
-        Where a concept holds several kinds of samples, give it about as many slots as kinds: more of them stay open
-        and take in the next concept unnoticed. A recall is only possible if ``recall_limit <= alarm_limit``.
+        A memory with blocks; None means ``CCM(n_slots=10, novelty="signature")``, which needs no thresholds. With
+        thresholds to suit the data, the form with vigilance reacts sooner: ``CCM(n_slots=1, commit_limit=20,
+        alarm_limit=10, recall_limit=5)`` where one typical sample stands for a whole concept, more slots where it
+        holds several kinds (but slots beyond that stay open, and take in the next concept unnoticed).
     seed
         If not None, takes the place of the memory's ``random_state``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> detector = ConceptDetector(seed=0)
-    >>> calm, storm = np.array([1.0, 0.0, 0.1]), np.array([0.0, 1.0, 0.9])
-    >>> for step, x in enumerate([calm] * 100 + [storm] * 100 + [calm] * 100):
-    ...     detector.update(x)
+    >>> rng = np.random.default_rng(0)
+    >>> detector = ConceptDetector()
+    >>> calm, storm = [1.0, 0.0, 0.1], [0.0, 1.0, 0.9]
+    >>> for step, weather in enumerate([calm] * 300 + [storm] * 300 + [calm] * 300):
+    ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    120 new 1
-    210 back to 0
+    363 new 1
+    704 back to 0
     """
 
     def __init__(self, memory: CCM | None = None, seed: int | None = None) -> None:
@@ -261,7 +263,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         self.memory = memory
         self.seed = seed
         self._event: Event | None = None
-        self._start(CCM(n_slots=1, commit_limit=20, recall_limit=10) if memory is None else memory)
+        self._start(CCM(n_slots=10, novelty="signature") if memory is None else memory)
 
     @property
     def memory_(self) -> CCM:

@@ -40,7 +40,7 @@ SAVE_SECONDS = 1.0
 
 
 def run_trial(row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS,
-              stop: Callable[[], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+              stop: Callable[[Any], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
@@ -105,6 +105,8 @@ class Results:
         self.content: dict[str, Any] = {
             "format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed, "rows": {},
         }  # fmt: skip
+        asked = {row.name for row in rows}
+        self._others = {name: row for name, row in earlier.items() if name not in asked}
         for row in rows:
             key = row_key(row, about)
             old = earlier.get(row.name, {})
@@ -149,7 +151,8 @@ class Results:
 
     def save(self) -> None:
         """Write the file whole, or leave the one that is there."""
-        write_whole(self.path, json.dumps(self.content, indent=1).encode())
+        whole = {**self.content, "rows": {**self.content["rows"], **self._others}}  # rows not asked for stay
+        write_whole(self.path, json.dumps(whole, indent=1).encode())
         self._saved = time.monotonic()
 
 
@@ -188,7 +191,7 @@ def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: i
     progress = Progress(len(todo))
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.submit(run_trial, row, benchmark, results.seed + trial, stop=stop.is_set): (row, trial)
+            pool.submit(run_trial, row, benchmark, results.seed + trial, stop=lambda model: stop.is_set()): (row, trial)
             for row, trial in todo
         }
         pending = set(tasks)

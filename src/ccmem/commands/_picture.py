@@ -13,8 +13,8 @@ def draw(facts: dict[str, Any], path: str) -> None:
         from matplotlib.figure import Figure
     except ImportError as problem:
         raise ImportError('--plot needs matplotlib: pip install "ccmem[plot]"') from problem
-    if not facts["rows_seen"]:
-        raise ValueError(f"{facts['file']} has learned nothing yet; there is nothing to draw")
+    if "wins" not in facts["arrays"]:
+        raise ValueError(f"{facts['file']} holds no memory that has learned; there is nothing to draw")
     if not path.lower().endswith((".png", ".svg", ".pdf")):
         raise ValueError(f"--plot {path}: the name must end in .png, .svg or .pdf")
     figure = Figure(figsize=(9, 7.5), layout="constrained")

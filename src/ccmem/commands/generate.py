@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         "changes": len(stream.changes), "out": args.out,
     }  # fmt: skip
     if args.changes:
-        record = {"changes": [{"step": step, "state": STATES[state]} for step, state in stream.changes]}
+        changes = [{"step": step, "state": STATES[state]} for step, state in stream.changes]
+        record = {"start": STATES[stream.visits[0]], "changes": changes}
         Path(args.changes).write_text(json.dumps(record) + "\n")
     if args.json:
         print(json.dumps(facts))

@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="FILE", help="what ccmem learn or memory.save wrote")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--events", metavar="N", type=int, default=10, help="how many events to show (default 10)")
+    parser.add_argument("--changes", metavar="FILE", help="score the events against true changes (of ccmem generate)")
     parser.add_argument("--plot", metavar="FILE", help="draw blocks, units and events to a .png, .svg or .pdf")
     parser.epilog = EXAMPLE
 
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         raise CheckpointError(f"{args.checkpoint} does not hold what a model should ({problem!r})") from problem
     facts = {"file": args.checkpoint, "library_version": checkpoint.library_version, "schema": checkpoint.schema,
              "digest": checkpoint.digest, **facts}  # fmt: skip
+    if args.changes:
+        facts["score"] = _score(facts["events"], Path(args.changes))
     if args.json:
         print(json.dumps({k: v for k, v in facts.items() if k != "arrays"}))
     else:
@@ -47,6 +50,21 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"\ndrawn to {args.plot}")
     return 0
+
+
+def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
+    """The events against the true changes in ``file``: ``{"start": "a", "changes": [{"step": 9, "state": "b"}]}``."""
+    from ccmem.metrics.events import score_events
+
+    try:
+        truth = json.loads(file.read_text())
+        steps, tasks = zip(*((change["step"], change["state"]) for change in truth["changes"]), strict=True)
+        score = score_events(events, steps, tasks=[truth["start"], *tasks])
+    except (ValueError, TypeError, LookupError) as problem:
+        raise ValueError(
+            f"--changes {file}: not a list of changes as ccmem generate writes it ({problem})"
+        ) from problem
+    return {**score._asdict(), "median_delay": score.median_delay}
 
 
 def describe(content: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +88,10 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     if fitted is None or "state" not in fitted:
         return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
     counters, state = fitted["counters"], fitted["state"]
+    if "wins" not in state:  # a network: weights tell a person little
+        known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
+        labels = [str(label) for label in fitted["classes_"]]
+        return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
     n_units, wins = counters["units"], state["wins"][: counters["units"]]
     n_blocks = counters.get("blocks", 1)
     members = state.get("unit_blocks")
@@ -127,6 +149,10 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
             lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be gone on with)'}")
     if not facts["rows_seen"]:
         return "\n".join([*lines, "nothing learned yet"])
+    if "weights" in facts:
+        taught = f"{facts['rows_seen']:,} samples seen, {facts['rows_taught']:,} of them with a label"
+        labels = ", ".join(facts["labels"])
+        return "\n".join([*lines, f"network     {taught}; {facts['weights']:,} weights; labels {labels}"])
     shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
     lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
     if facts["block_in_use"] is not None:
@@ -147,4 +173,8 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
             what = "new block" if event["kind"] == "new_block" else "recall"
             blocks = f"{event['from_block']} -> {event['to_block']}"
             lines.append(f"{event['step']:>13,}  {what:<10} {blocks}  after {event['count']} samples")
+    if score := facts.get("score"):
+        found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
+        recalled = f"{score['right_recalls']} of {score['returns']} returns recalled to the right block"
+        lines += ["", f"{found}, median delay {score['median_delay']} samples, {recalled}"]
     return "\n".join(lines)

@@ -26,10 +26,11 @@ examples:
 
 A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
 it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
-once, however often the command is stopped, killed or repeated. --again forgets that for the files named.
+once, however often the command is stopped, killed or repeated. --again forgets that for the files named (leave it out
+to go on with such a run).
 Standard input cannot be gone back to; a pipe that begins anew from its first row needs --skip-seen.
-Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM; a checkpoint is saved in all
-cases but 2.
+Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM. A run that ends early, by a
+limit, a signal or a bad row, saves what it has learned.
 """
 _IDLE_SECONDS = 0.2
 _STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -85,7 +86,8 @@ class _Run:
         self.n_events = 0
         self.last_event: Event | None = None
         self.unsaved_rows = 0
-        self.saved_at = self.began_at = time.monotonic()
+        self.running_since: tuple[float, int] | None = None  # when the first chunk was done: code loaded and compiled
+        self.saved_at = self.began_at = self.ended_at = time.monotonic()
 
     def go(self) -> int:
         from ccmem.learner import EventsFile
@@ -169,6 +171,8 @@ class _Run:
                     first_step = learner.memory.n_samples_seen_ if learner.memory is not None else 0
                     learner.learn(chunk, stream.columns)
                     self.unsaved_rows += len(chunk.X)
+                    if self.running_since is None:
+                        self.running_since = time.monotonic(), learner.rows
                 now = time.monotonic()
                 due = self.unsaved_rows >= args.every or now - self.saved_at >= args.every_seconds
                 learner.bad_rows = bad_before + stream.bad_rows
@@ -183,6 +187,13 @@ class _Run:
         finally:
             learner.bad_rows = bad_before + stream.bad_rows
             progress.clear()
+            self.ended_at = time.monotonic()
+
+    def _rate(self, learner: Learner) -> int | None:
+        """Rows a second after the first chunk, if there were more."""
+        if self.running_since is None or learner.rows == self.running_since[1]:
+            return None
+        return round((learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
 
     def _save(self, learner: Learner, events: EventsFile | None) -> None:
         if self.args.checkpoint is not None:
@@ -210,15 +221,16 @@ class _Run:
         from ccmem.commands._shared import model_name
 
         args, memory = self.args, learner.memory
-        seconds = time.monotonic() - self.began_at
+        seconds = self.ended_at - self.began_at
         if self.signal is not None:
             self.why = signal.Signals(self.signal).name
         elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
         facts = {
             "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,
-            "bad_rows": stream.bad_rows, "files": len(stream.files), "seconds": round(seconds, 3),
-            "rows_per_second": round(rows / max(seconds, 1e-9)),
+            "bad_rows": stream.bad_rows, "files": sum(file != "-" for file in stream.files),
+            "seconds": round(seconds, 3),
+            "rows_per_second": self._rate(learner),
             "units": memory.n_units_ if memory is not None else None,
             "blocks": getattr(memory, "n_blocks_", None), "events": self.n_events, "stopped_by": self.why,
             "checkpoint": args.checkpoint,
@@ -230,12 +242,13 @@ class _Run:
 
 
 def _sentence(facts: dict[str, Any]) -> str:
-    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}"
+    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}" if facts["files"] else "standard input"
     if not facts["rows"] and facts["stopped_by"] is None:
         text = f"nothing new in {files} ({facts['total_rows']:,} rows learned before)"
     else:
-        text = (f"learned {facts['rows']:,} rows from {files} in {facts['seconds']:.1f} s "
-                f"({facts['rows_per_second']:,} rows/s), {facts['total_rows']:,} in all")  # fmt: skip
+        rate = f" ({facts['rows_per_second']:,} rows/s once running)" if facts["rows_per_second"] else ""
+        text = f"learned {facts['rows']:,} rows from {files} in {facts['seconds']:.1f} s{rate}"
+        text += f", {facts['total_rows']:,} in all" if facts["total_rows"] != facts["rows"] else ""
     if facts["bad_rows"]:
         text += f"; {facts['bad_rows']:,} bad rows skipped"
     if facts["blocks"] is not None:

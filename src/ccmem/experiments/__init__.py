@@ -16,7 +16,7 @@ from ccmem._typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
-KINDS = ("paper", "tuned", "readings")
+KINDS = ("paper", "tuned", "signature", "readings")
 
 
 @dataclass(frozen=True)
@@ -128,18 +128,18 @@ def tuned_row(dataset: str, model: str) -> Row | None:
     return replace(row, title=f"{row.title}, tuned", says=found["command"])
 
 
-def reading_rows(dataset: str, models: Iterable[str]) -> list[Row]:
-    """Other readings of the paper, for models among ``models``."""
+def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
+    """Variants of the paper's rows for models among ``models``: other readings, or blocks told apart by signature."""
     found = []
-    for name, facts in settings()["readings"].items():
+    for name, facts in settings()[kind].items():
         if facts["of"] in models and dataset in facts.get("only", [dataset]):
             row = changed(paper_row(dataset, facts["of"]), name, facts["parameters"])
             found.append(replace(row, title=facts["title"], says=facts["says"]))
     return found
 
 
-def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:2]) -> list[Row]:
-    """The rows of a data set's tables: the paper's first, then the tuned ones, then other readings."""
+def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:
+    """The rows of a data set's tables: the paper's first, then the tuned ones, then variants."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
@@ -149,6 +149,7 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
         found += [paper_row(dataset, name) for name in names]
     if "tuned" in kinds:
         found += [row for name in names if (row := tuned_row(dataset, name)) is not None]
-    if "readings" in kinds:
-        found += reading_rows(dataset, names)
+    for kind in KINDS[2:]:
+        if kind in kinds:
+            found += other_rows(kind, dataset, names)
     return found

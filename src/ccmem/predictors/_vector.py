@@ -14,8 +14,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ccmem._jit import JIT_ENABLED
+from ccmem._lanes import LANES
 from ccmem._typing import FloatArray
-from ccmem.competition import LANES
 
 
 def _in_python(total: FloatArray, row: FloatArray, factor: Any) -> None:

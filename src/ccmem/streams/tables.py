@@ -187,12 +187,14 @@ def _explain(batch: Batch, columns: Columns, file: str, first: int, row: int, la
 
 
 def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
-    """Columns as a matrix; many of them in groups, so that a line of the cache is written once and not eight times."""
+    """Columns as a matrix, eight at a time and some rows at a time, so that what is written stays in the cache."""
     X: FloatArray = np.empty((n_rows, len(columns)), dtype)
-    group = 8 if len(columns) >= 16 else 1
+    rows = 512 if len(columns) <= 256 else max(n_rows, 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, len(columns), group):
-            X[:, i : i + group] = np.array(columns[i : i + group]).T
+        for start in range(0, n_rows, rows):
+            stop = start + rows
+            for i in range(0, len(columns), 8):
+                X[start:stop, i : i + 8] = np.array([column[start:stop] for column in columns[i : i + 8]]).T
     return X
 
 

@@ -53,7 +53,7 @@ def _write_arrow(path: Path, kind: str, names: Sequence[str], chunks: Chunks, la
     if kind == "parquet":
         from pyarrow import parquet
 
-        writer = parquet.ParquetWriter(path, schema, use_dictionary=[label])
+        writer = parquet.ParquetWriter(path, schema)
     else:
         writer = pa.ipc.new_file(str(path), schema)
     with writer:
