@@ -78,6 +78,16 @@ def test_other_settings_are_run_anew(tmp_path, digits, benchmark, rows, calls):
     assert len(calls) == 2
 
 
+def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    only = runs.Results(tmp_path, digits, benchmark, rows[:1], 2, 0)
+    runs.run_all(only, rows[:1], benchmark)
+    assert list(only.content["rows"]) == ["iwta"]
+    calls.clear()
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    assert calls == []
+
+
 def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, rows, monkeypatch):
     real = runs.Results.add
 

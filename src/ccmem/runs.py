@@ -105,6 +105,8 @@ class Results:
         self.content: dict[str, Any] = {
             "format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed, "rows": {},
         }  # fmt: skip
+        asked = {row.name for row in rows}
+        self._others = {name: row for name, row in earlier.items() if name not in asked}
         for row in rows:
             key = row_key(row, about)
             old = earlier.get(row.name, {})
@@ -149,7 +151,8 @@ class Results:
 
     def save(self) -> None:
         """Write the file whole, or leave the one that is there."""
-        write_whole(self.path, json.dumps(self.content, indent=1).encode())
+        whole = {**self.content, "rows": {**self.content["rows"], **self._others}}  # rows not asked for stay
+        write_whole(self.path, json.dumps(whole, indent=1).encode())
         self._saved = time.monotonic()
 
 

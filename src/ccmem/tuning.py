@@ -35,7 +35,7 @@ def candidates(space: Mapping[str, list[Any]], count: int, seed: int) -> list[di
 
 
 def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
-    """Mean ACC of both protocols; 0 for a memory that uses too many units."""
+    """Mean ACC of both protocols; 0 for a memory that uses too many units, or a network that diverges."""
 
     def too_large(model: Any) -> bool:  # stopped at once: a memory that grows at every turn also gets slow
         memory = getattr(model, "memory_", None)
@@ -45,6 +45,10 @@ def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
         record, _ = run_trial(row, benchmark, seed, stop=too_large)
     except Stopped:
         return 0.0
+    except ValueError as problem:
+        if "diverged" in str(problem):  # a network with too high a rate
+            return 0.0
+        raise
     if record.get("used_units", 0) > unit_limit:
         return 0.0
     return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in PROTOCOLS]))

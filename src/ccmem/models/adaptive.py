@@ -33,9 +33,9 @@ What this means for a stream:
   not learned.
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
-block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
-of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
-none is given to the nearest. Ties go to the lowest index everywhere.
+block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the
+cheapest pair of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as
+units, what fits none is given to the nearest. Ties go to the lowest index everywhere.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ import numpy as np
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
-from ccmem.competition import dot, squared_distance
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note
+from ccmem.competition import dot, dots, squared_distance
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note, room
 from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT, absorb, deviate, excess, shift
 from ccmem.update import copy_scaled, renormalising_move
@@ -163,7 +163,7 @@ def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dt
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
     units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
     units.counters[BLOCKS] = 1
-    more = {name: np.zeros([blocks if n is None else n for n in shape], kind)
+    more = {name: room(tuple(n or blocks for n in shape), kind)
             for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
     return SignatureState(*units, **more)
 
@@ -333,16 +333,27 @@ def refuses(votes: IntArray, unit: int, label: int) -> bool:
 
 
 @kernel
+def match_members(state: SignatureState, x: FloatArray, h: FloatArray) -> None:
+    """Products of ``x`` with the units of the block in use; several at a time where they follow each other."""
+    size, members = state.counters[SIZE], state.members
+    if size > 0 and members[size - 1] - members[0] == size - 1:
+        dots(state.prototypes, members[0], members[0] + size, x, h)
+    else:
+        for k in range(size):
+            h[k] = dot(state.prototypes[members[k]], x)
+
+
+@kernel
 def place(
     state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float, label: int, votes: IntArray,
-    refusing: bool,
+    refusing: bool, h: FloatArray,
 ) -> int:  # fmt: skip
-    """Let a slot of the block in use learn ``x``, a new one if need be; return it."""
+    """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch."""
     counters = state.counters
     best, match, nearest, nearest_match = REJECTED, -np.inf, REJECTED, -np.inf
+    match_members(state, x, h)
     for k in range(counters[SIZE]):
-        unit = state.members[k]
-        similarity = dot(state.prototypes[unit], x) * scale
+        unit, similarity = state.members[k], h[k] * scale
         if similarity > nearest_match:
             nearest, nearest_match = unit, similarity
         if similarity > match and not (refusing and label != UNKNOWN and refuses(votes, unit, label)):
@@ -418,6 +429,7 @@ def learn_labelled(
 ) -> int:  # fmt: skip
     """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
     counters = state.counters
+    h = np.empty(state.prototypes.shape[0])
     for r in range(X.shape[0]):
         if (
             counters[BLOCKS] == state.means.shape[0]
@@ -437,7 +449,7 @@ def learn_labelled(
                 counters[BATCHES] = 0
             else:
                 label = labels[r] if labels.shape[0] else UNKNOWN
-                winners[r] = place(state, settings, x, scale, label, votes, refusing)
+                winners[r] = place(state, settings, x, scale, label, votes, refusing, h)
         counters[SEEN] += 1
     return X.shape[0]
 
