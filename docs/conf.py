@@ -65,7 +65,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
-_alone = "index start which_memory guide add_a_model paper_to_code protocols reproduction benchmarks harnesses"
+_alone = "index start which_memory guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
 html_sidebars = {page: [] for page in _alone.split()}
 html_show_sourcelink = False
 
