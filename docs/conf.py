@@ -91,6 +91,7 @@ def _include(app, docname, source):
 
     def content(found):
         file = ROOT / found[1]
+        app.env.note_dependency(str(file), docname=docname)
         if not file.exists():
             return f"*{found[1]} has not been written yet.*"
         text = re.sub(r"\A# .*\n", "", file.read_text())
