@@ -110,7 +110,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         for kind, body, _ in blocks(page):
             if kind == "{toctree}":
                 entries = [line for line in body.splitlines() if line and not line.startswith(":")]
-                for entry in entries:
+                for entry in (re.sub(r".*<(.*)>", r"\1", entry) for entry in entries):
                     found = [place for end in (".md", ".rst") if (place := page.parent / (entry + end)).exists()]
                     assert found or entry.startswith("auto_examples/"), f"{name_of(page)} lists {entry}"
                     listed.update(found)

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         json.dump({name: summary(result) for name, result in results.items()}, sys.stdout, indent=1)
         print()
-    say(f"{path} has all of it, with figures ({time.perf_counter() - began:.0f} s)")
+    say(f"{path} has all of it ({time.perf_counter() - began:.0f} s)")
     return 0
 
 
