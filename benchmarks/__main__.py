@@ -37,7 +37,7 @@ PARTS = ("learning", "peers", "prediction", "growth", "startup")
 HERE = Path(__file__).parent
 
 
-def learning(X: np.ndarray, rounds: int, n: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def learning(X: np.ndarray, rounds: int, n: int) -> dict[str, Any]:
     """Every model on the same stream, beside the loop of the same work and the same step in numpy."""
     warm, chunk = X[:20_000], X[20_000 : 20_000 + n]
     work, subjects = {}, []
@@ -86,17 +86,23 @@ def learning(X: np.ndarray, rounds: int, n: int) -> tuple[dict[str, Any], dict[s
             "dots_per_sample": float((w.count + w.extra).mean()) + (name not in BY_DISTANCE),
             "updates_per_sample": len(w.updates) / n,
         }
-    return result, times
+    return result
 
 
-def peers(X: np.ndarray, y: np.ndarray, own: np.ndarray, rounds: int, quick: bool) -> dict[str, Any]:
-    """Peers at batch 1, against CCM (and PyTorch against OnlineMLP)."""
+def peers(X: np.ndarray, y: np.ndarray, rounds: int, quick: bool) -> dict[str, Any]:
+    """Peers at batch 1, in turn with CCM (and PyTorch with OnlineMLP)."""
+    memory = MODELS["CCM"]().partial_fit(X[:20_000])
+
+    def learn() -> Any:
+        fresh = copy.deepcopy(memory)
+        return lambda: fresh.partial_fit(X[20_000:30_000])
+
     subjects = list(rivals.peers(X, y, 125, quick))
     mlp = rivals.online_mlp(X, y)
-    times = take_turns([*subjects, *([mlp] if mlp else [])], rounds)
+    times = take_turns([*subjects, Subject("CCM", 10_000, learn), *([mlp] if mlp else [])], rounds)
     result = {name: {"seconds": spread(values)} for name, values in times.items()}
     for subject in subjects:
-        rival = times.get("OnlineMLP") if subject.name == "PyTorch MLP" else own
+        rival = times.get("OnlineMLP" if subject.name == "PyTorch MLP" else "CCM")
         if rival is not None:
             result[subject.name]["ccmem_is_faster_by"] = ratio(times[subject.name], rival)
     return result
@@ -137,14 +143,12 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "command": "python -m benchmarks" + (" --quick" if options.quick else ""),
     }
-    own = np.array([np.nan])
-    if "learning" in parts or "peers" in parts:
+    if "learning" in parts:
         print("learning ...", flush=True)
-        figures["learning"], times = learning(X, rounds, 2000 if options.quick else 10_000)
-        own = times["CCM"]
+        figures["learning"] = learning(X, rounds, 2000 if options.quick else 10_000)
     if "peers" in parts:
         print("peers ...", flush=True)
-        figures["peers"] = peers(X, y, own, 2 if options.quick else 5, options.quick)
+        figures["peers"] = peers(X, y, 2 if options.quick else 5, options.quick)
     if "prediction" in parts:
         print("prediction ...", flush=True)
         figures["prediction"] = prediction(X, 2 if options.quick else 7)
