@@ -161,7 +161,7 @@ def main() -> None:
     print(text)
     print(f"\nall figures: {options.json}")
     chart = report.chart(figures, options.json.with_suffix(".png"))
-    print(f"chart: {chart}" if chart else "no chart: pip install 'ccmem[plot]'")
+    print(f"chart: {chart}" if chart else "no chart: it needs learning, growth, and pip install 'ccmem[plot]'")
     if options.write:
         (HERE / "RESULTS.md").write_text(report.document(figures, before))
         print(f"written: {HERE / 'RESULTS.md'}")

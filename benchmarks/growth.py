@@ -59,11 +59,9 @@ def staying(memory: CCM, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def missing(memory: CCM, n: int, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Samples like the slots, but that none of them matches."""
+    """Samples of a new kind, which no slot matches: other directions, images of other strokes."""
     width = memory._state.prototypes.shape[1]
     rows = images_like(rng, n)[:, :width] if kind == "images" else rng.standard_normal((n, width), np.float32)
-    if kind == "images":
-        rows = rows + np.float32(0.25) * rng.random(rows.shape, np.float32)
     return np.ascontiguousarray(rows)
 
 

@@ -158,7 +158,7 @@ def _growth(growth: Figures) -> str:
 
 
 def chart(figures: Figures, path: Path) -> Path | None:
-    """Samples per second of everything that learns, and the growth of CCM; None without matplotlib."""
+    """Samples per second of everything that learns, and the growth of CCM; None if either, or matplotlib, is missing."""
     try:
         import matplotlib
     except ImportError:
@@ -175,10 +175,10 @@ def chart(figures: Figures, path: Path) -> Path | None:
     for name, line in figures.get("peers", {}).items():
         bars.append((name, 1 / line["seconds"]["median"], "tab:blue" if name == "OnlineMLP" else "tab:orange"))
     growth = figures.get("growth", {}).get("blocks", [])
-    if not bars and not growth:
+    if not (bars and growth):
         return None
     figure, axes = plt.subplots(1, 2, figsize=(12, 6), layout="constrained", width_ratios=[3, 2])
-    names, values, colours = zip(*bars[::-1], strict=True) if bars else ((), (), ())
+    names, values, colours = zip(*bars[::-1], strict=True)
     axes[0].barh(names, values, color=colours)
     axes[0].bar_label(axes[0].containers[0], labels=[f"{value:,.0f}" for value in values], padding=3, fontsize=8)
     axes[0].set(xscale="log", xlabel="samples per second, one core, one sample at a time",

@@ -65,7 +65,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
-_alone = "index start which_memory guide add_a_model paper_to_code protocols reproduction benchmarks harnesses"
+_alone = "index start which_memory guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
 html_sidebars = {page: [] for page in _alone.split()}
 html_show_sourcelink = False
 
@@ -91,6 +91,7 @@ def _include(app, docname, source):
 
     def content(found):
         file = ROOT / found[1]
+        app.env.note_dependency(str(file), docname=docname)
         if not file.exists():
             return f"*{found[1]} has not been written yet.*"
         text = re.sub(r"\A# .*\n", "", file.read_text())

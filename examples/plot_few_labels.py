@@ -40,8 +40,8 @@ for share in shares:
 
 # %%
 # Most of the memory's accuracy is there with one label in ten. The nearest labelled image does better as long as
-# labels are plenty, at the price of keeping every one of those images; when labels are rare, the unlabelled ones,
-# which only the memory can use, make up for it.
+# labels are plenty, at the price of keeping every one of those images; with two labels in a hundred they are level. A
+# linear model, which has no use for the unlabelled images either, falls behind as labels get rare.
 figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
 for (name, values), colour in zip(scores.items(), ["#c0392b", "#0072B2", "#8b949e"], strict=True):
     middle, spread = np.mean(values, axis=1), np.std(values, axis=1)

@@ -3,7 +3,8 @@
 In a page, ``python`` blocks run in order in one namespace, in an empty folder; a ``text`` block right after one is
 what it prints (``...`` stands for anything). ``console`` blocks hold commands after ``$``; those that begin with
 ``ccmem`` are run. ``sh`` blocks are for the reader only. ``<!-- needs: torch -->`` skips a page where that package is
-missing.
+missing; ``<!-- not run here: SCRIPT does it -->`` says that a page has a script of its own, so that its code is only
+parsed.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ def test_code_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for need in re.findall(r"<!-- needs: (\w+) -->", page.read_text()):
         if importlib.util.find_spec(need) is None:
             pytest.skip(f"{need} is not installed")
+    if "<!-- not run here:" in page.read_text():
+        for kind, body, _ in blocks(page):
+            assert kind != "python" or compile(body, str(page), "exec")
+        return
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = None
@@ -105,7 +110,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         for kind, body, _ in blocks(page):
             if kind == "{toctree}":
                 entries = [line for line in body.splitlines() if line and not line.startswith(":")]
-                for entry in entries:
+                for entry in (re.sub(r".*<(.*)>", r"\1", entry) for entry in entries):
                     found = [place for end in (".md", ".rst") if (place := page.parent / (entry + end)).exists()]
                     assert found or entry.startswith("auto_examples/"), f"{name_of(page)} lists {entry}"
                     listed.update(found)

@@ -128,9 +128,12 @@ def test_layout_describes_the_state_also_after_growing(model: type, data: st.Dat
     state = estimator.partial_fit(X)._state
     layout = estimator._layout(len(state.prototypes), X.shape[1], X.dtype)
     saved = {name: array for name, array in state._asdict().items() if name not in estimator._derived}
-    assert {name: (array.shape, array.dtype) for name, array in saved.items()} == {
-        name: (shape, np.dtype(dtype)) for name, (shape, dtype) in layout.items()
-    }
+    assert saved.keys() == layout.keys()
+    for name, array in saved.items():
+        shape, dtype = layout[name]  # None: as many as there is room for
+        wanted = tuple(have if want is None else want for have, want in zip(array.shape, shape, strict=True))
+        assert array.shape == wanted, name
+        assert array.dtype == dtype, name
 
 
 # Writing ------------------------------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_written(tmp_path: Path) ->
             save(estimator, tmp_path / "m")
     memory = small_ccm().partial_fit(mixed_stream())
     memory.n_slots = 5
-    with pytest.raises(ValueError, match="n_slots changed since learning began"):
+    with pytest.raises(ValueError, match=r"n_slots.* changed since learning began"):
         save(memory, tmp_path / "m")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         save(small_ccm(), tmp_path / "nowhere" / "m")

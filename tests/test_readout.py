@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import CCM, IncrementalWTA, ModalClassifier
+from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier
 from zoo import ALL, assert_same, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
@@ -148,3 +148,48 @@ def test_the_memory_passed_in_stays_untouched():
     memory = IncrementalWTA(2)
     ModalClassifier(memory).fit(X4, [0, 1, 0, 1])
     assert not memory.__sklearn_is_fitted__()
+
+
+# Several winners ---------------------------------------------------------------------------------------------------
+
+
+def two_units():
+    """Units at (1, 0) and (0, 1): 8 votes for a and 2 for b on the first, 1 for b on the second."""
+    X = np.array([[1.0, 0.0]] * 10 + [[0.0, 1.0]])
+    return ModalClassifier(ARTC2A(vigilance=0.9, learning_rate=1.0)).fit(X, ["a"] * 8 + ["b"] * 3)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_several_winners_weigh_their_shares_by_similarity(balanced):
+    clf = two_units().set_params(n_winners=2, balanced=balanced)
+    x = np.array([[0.8, 0.6]])
+    a, b = (8 / 8, 2 / 3) if balanced else (8, 2)  # of 8 labels a and 3 labels b
+    weight = ((1 - 0.8) / (1 - 0.6)) ** 8
+    expected = np.array([a / (a + b), b / (a + b) + weight])
+    np.testing.assert_allclose(clf.predict_proba(x)[0], expected / expected.sum(), rtol=1e-4)
+    assert clf.predict_one(x[0]) == clf.predict(x)[0]
+
+
+def test_a_rare_class_is_heard_when_balanced():
+    X = np.array([[1.0, 0.0]] * 13 + [[0.0, 1.0]] * 90)
+    y = ["common"] * 10 + ["rare"] * 3 + ["common"] * 90
+    clf = ModalClassifier(ARTC2A(vigilance=0.9)).fit(X, y)
+    answers = {balanced: clf.set_params(n_winners=2, balanced=balanced).predict(X[:1])[0] for balanced in (True, False)}
+    assert answers == {True: "rare", False: "common"}
+
+
+@pytest.mark.parametrize("memory", [IncrementalWTA(n_units=8), CCM(n_slots=4, random_state=0)], ids=["wta", "ccm"])
+def test_more_winners_than_units_answer_and_rows_do_not_see_each_other(memory):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    clf = ModalClassifier(memory, n_winners=50).fit(X, y)
+    shares = clf.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares[:7], clf.predict_proba(X[:7]))
+    np.testing.assert_array_equal(clf.predict(X), clf.classes_[shares.argmax(axis=1)])
+
+
+def test_impossible_options_are_refused():
+    for name, value in {"n_winners": 0, "balanced": "yes", "label_use": "all"}.items():
+        with pytest.raises(ValueError, match=f"ModalClassifier: {name}={value!r} is not possible"):
+            ModalClassifier(CCM(), **{name: value}).fit(np.eye(3), [0, 1, 2])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmem import CCM, sketch
+from ccmem import CCM, competition, prediction, sketch
 from ccmem._naive import dot, unit_scale
 from ccmem.memory import settled
 from ccmem.models import ccm
@@ -64,7 +64,9 @@ def test_pruned_and_plain_search_agree_also_at_the_threshold(data):
         match = dot(slot, x) * scale
         for threshold in (match, np.nextafter(match, -1), np.nextafter(match, 1), 0.9, -0.5):
             changed = memory._settings()._replace(recall_vigilance=float(threshold))
-            assert ccm.find_by_sketches(state, changed, x, scale) == first_match(memory, x, threshold)
+            assert ccm.find_by_sketches(state, changed, x, scale, np.empty(n_slots)) == first_match(
+                memory, x, threshold
+            )
 
 
 @given(data=st.data())
@@ -107,11 +109,11 @@ def test_most_of_a_large_memory_is_not_looked_at(n_slots):
         memory._state.counters[ccm.POINTER] = 0
     scale = unit_scale(x, memory._epsilon)
     ask = memory._settings()._replace(recall_vigilance=0.99)
-    found = ccm.find_by_sketches(memory._state, ask, x, scale)
+    found = ccm.find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots))
     hidden = memory._state.prototypes @ x < 0.5
     assert hidden.sum() > 0.8 * len(hidden)
     memory._state.prototypes[hidden] = np.inf * x  # would match anything
-    assert ccm.find_by_sketches(memory._state, ask, x, scale) == found
+    assert ccm.find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots)) == found
 
 
 def test_what_is_derived_can_be_dropped_and_comes_back():
@@ -125,3 +127,28 @@ def test_what_is_derived_can_be_dropped_and_comes_back():
     dropped.partial_fit(X[150:])
     assert whole.n_blocks_ > sketch.WORTH_IT
     assert_same(snapshot(whole), snapshot(dropped))
+
+
+@given(data=st.data())
+@settings(max_examples=30)
+def test_prediction_over_a_large_memory_equals_the_plain_kernel(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    width, n_slots = data.draw(st.sampled_from([2, 33, 70])), data.draw(st.sampled_from([1, 4]))
+    memory = large_memory(rng, 60, n_slots, width, dtype, data.draw(st.sampled_from([0.0, 0.05, 0.5])), True)
+    state = memory._state
+    X = np.vstack([state.prototypes[rng.integers(0, len(state.prototypes), 10)], rng.normal(size=(10, width))])
+    X = np.ascontiguousarray(X, dtype=dtype)
+    never = memory._settings()._replace(recall_vigilance=1.1)
+    ccm.find_by_sketches(state, never, X[0], 1.0, np.empty(n_slots))  # sketches all blocks but the one in use
+    assert (state.radii >= 0).mean() > 0.9
+    for competes in (state.wins > 0, (state.wins > 0) & (rng.random(len(state.wins)) < 0.5)):
+        expected, found = np.empty(20, np.int64), np.empty(20, np.int64)
+        competition.most_similar(X, state.prototypes, competes, memory._epsilon, expected)
+        ready = np.repeat(state.radii >= 0, n_slots)
+        prediction.most_similar_sketched(
+            X, state.prototypes, competes, memory._epsilon, state.basis, state.sketches, ready, found
+        )
+        np.testing.assert_array_equal(found, expected)
+    competition.most_similar(X, state.prototypes, state.wins > 0, memory._epsilon, expected)
+    np.testing.assert_array_equal(memory.predict(X), expected)

@@ -67,11 +67,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     _rules: ClassVar[dict[str, Rule]]
     _shape_parameters: ClassVar[tuple[str, ...]]
     _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    """Arrays of the state whose last axis is the columns of X."""
     _by_distance: ClassVar[bool] = False
     """Whether units are compared by distance, the smaller the better, and not by similarity."""
     _takes_labels: bool = False
     """Whether the model has a kernel that looks at labels, for whoever asks for it."""
-    """Arrays of the state whose last axis is the columns of X."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Arrays of the state that only save time: not part of a checkpoint, but made anew by :meth:`_derive`."""
     _epsilon: ClassVar[float] = 1e-5

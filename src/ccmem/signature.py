@@ -10,7 +10,7 @@ samples is compared with m by
 
 where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its
 mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever
-the rates are, so that T may be trusted from the first few dozen samples on. Nothing here depends on the scale of the data.
+the rates are, so that T may be trusted from the first few dozen samples on. Nothing depends on the scale of the data.
 """
 
 from __future__ import annotations

@@ -26,10 +26,11 @@ examples:
 
 A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
 it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
-once, however often the command is stopped, killed or repeated. --again forgets that for the files named.
+once, however often the command is stopped, killed or repeated. --again forgets that for the files named (leave it out
+to go on with such a run).
 Standard input cannot be gone back to; a pipe that begins anew from its first row needs --skip-seen.
-Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM; a checkpoint is saved in all
-cases but 2.
+Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM. A run that ends early, by a
+limit, a signal or a bad row, saves what it has learned.
 """
 _IDLE_SECONDS = 0.2
 _STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}

@@ -100,7 +100,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
     kind, width = X.dtype.type, X.shape[1]
     signatures = [Signature(np.zeros(width, X.dtype), 0.0, 0.0, 0.0)]
     units: list[Unit] = []
-    t, alarm, batches, previous = 0, 0, 0, None
+    t, alarm, batches, against, previous = 0, 0, 0, 0, None
     w, ww, wb = np.zeros(width, X.dtype), 0.0, 0.0
     batch = candidate = w
     spread = 0.0
@@ -125,12 +125,14 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
             if within < tuning.batch:
                 continue
             part = 1.0 / within
-            z = z_confirm if batches < tuning.least_batches else 0.0
-            if now.excess(batch, part + now.weight, z) <= 1.0:
-                alarm, previous, w, ww, wb = 0, None, batch, part, 0.0
-                continue
             batches += 1
-            if batches < tuning.least_batches:
+            if now.excess(batch, part + now.weight, z_confirm) > 1.0:
+                against += 1
+            elif now.excess(batch, part + now.weight, 0.0) <= 1.0:
+                against -= 1
+            if against < tuning.least_batches:
+                if against <= 0 or batches >= tuning.most_batches:
+                    alarm, previous, w, ww, wb = 0, None, batch, part, 0.0
                 continue
             part = 1.0 / total
             fits = [(s.excess(candidate, part + s.weight, z_new), b) for b, s in enumerate(signatures) if b != t]
@@ -162,7 +164,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
         ww = (1.0 - a) * (1.0 - a) * ww + a * a
         wb *= 1.0 - a
         if now.count >= tuning.youngest and now.excess(w, ww - 2.0 * wb + now.weight, z_suspect) > 1.0:
-            alarm, batches = 1, 0
+            alarm, batches, against = 1, 0, 0
             continue
         previous, b = now.absorb(u, previous, tuning.slowest_rate)
         wb = (1.0 - b) * wb + b * a

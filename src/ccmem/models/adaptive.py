@@ -6,9 +6,10 @@ weight lambda each (more while a block is young). For a sample with direction u 
     calm        w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
                 otherwise its signature takes u in, and so does a slot
     suspicious  nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of
-                all since suspicion began. A full batch that fits the block in use (once three have not: that fits it
-                better than half of its own would) ends the suspicion, and w becomes its mean.
-                From the third batch on: if c fits no waiting block, a new block begins, its signature that of c;
+                all since suspicion began. A full batch that does not fit the block in use counts one more, one that
+                fits it better than half of its own would counts one less; at none suspicion ends (or after ten
+                batches), and w becomes the mean of the last batch. At three or more there is a change:
+                if c fits no waiting block, a new block begins, its signature that of c;
                 if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
                 another batch, up to ten, then recall the block that fits best
 
@@ -19,12 +20,12 @@ weight lambda each (more while a block is young). For a sample with direction u 
 Suspicion uses samples from before it, each batch only its own, so that the tests of a change (recent mean, three
 batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is what they are set
 by: its square root is how many samples pass between two needless suspicions, its fourth root the odds against
-a batch confirming one. One batch would thus be enough on paper; the others are for tails heavier than chi-square's,
-and for bursts.
+a batch confirming one. One batch would thus do on paper, if two more were not good for tails heavier than chi-square's,
+for batches that are waited for, and for bursts.
 
 What this means for a stream:
 
-* an outlier burst no longer than a batch changes no block: it touches two batches at most, and the third fits again;
+* an outlier burst no longer than a batch changes no block: it touches two batches at most, the third fits again;
 * a mixture of old tasks is a task of its own: it fits none of their signatures, so it gets a block, to be recalled
   when the mixture returns;
 * slow drift is followed: a signature never takes a sample in at less than a twentieth of lambda, so what moves by less
@@ -33,9 +34,9 @@ What this means for a stream:
   not learned.
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
-block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the cheapest pair
-of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as units, what fits
-none is given to the nearest. Ties go to the lowest index everywhere.
+block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the
+cheapest pair of a block that has more is merged for it (see :mod:`ccmem.merging`). When there are as many blocks as
+units, what fits none is given to the nearest. Ties go to the lowest index everywhere.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ import numpy as np
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
-from ccmem.competition import dot, squared_distance
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note
+from ccmem.competition import dot, dots, squared_distance
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note, room
 from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT, absorb, deviate, excess, shift
 from ccmem.update import copy_scaled, renormalising_move
 
-BLOCKS, POINTER, ALARM, SIZE, BATCHES, LAST = range(OWN, OWN + 6)
+BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST = range(OWN, OWN + 7)
 """Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
 suspicion, and which deviation is that of the sample learned last (0: none, else its row + 1)."""
-OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "last")
+OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "against", "last")
 RECENT, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3
 """Rows of ``vectors``; deviations take turns in two rows."""
 RECENT_WEIGHT, SHARED_WEIGHT, CANDIDATE_VARIANCE = 0, 1, 2
@@ -90,7 +91,7 @@ class Tuning(NamedTuple):
     """What is the same for all data: chosen on the digits and on MNIST's validation split, see docs/adaptive.md."""
 
     recent_rate: float = 0.02
-    """lambda; at most 4 / n in a block of n samples."""
+    """lambda; 4 / n while a block of n samples is young."""
     slowest_rate: float = 0.001
     batch: int = 20
     least_batches: int = 3
@@ -163,7 +164,7 @@ def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dt
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
     units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
     units.counters[BLOCKS] = 1
-    more = {name: np.zeros([blocks if n is None else n for n in shape], kind)
+    more = {name: room(tuple(n or blocks for n in shape), kind)
             for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
     return SignatureState(*units, **more)
 
@@ -222,6 +223,7 @@ def calm(state: SignatureState, block: int, vector: int, weight: float, shared: 
         counters[POINTER] = block
         list_members(state)
     counters[ALARM] = 0
+    counters[AGAINST] = 0
     counters[LAST] = 0
     state.vectors[RECENT] = state.vectors[vector]
     state.scalars[RECENT_WEIGHT] = weight
@@ -274,12 +276,15 @@ def confirm(state: SignatureState, settings: SignatureSettings, x: FloatArray, s
     if within < settings.batch:
         return
     block = counters[POINTER]
-    z = settings.z_confirm if counters[BATCHES] < settings.least_batches else 0.0
-    if misfit(state, block, BATCH, 1.0 / within, z) <= 1.0:
-        calm(state, block, BATCH, 1.0 / within, 0.0)
-        return
     counters[BATCHES] += 1
-    if counters[BATCHES] >= settings.least_batches:
+    if misfit(state, block, BATCH, 1.0 / within, settings.z_confirm) > 1.0:
+        counters[AGAINST] += 1
+    elif misfit(state, block, BATCH, 1.0 / within, 0.0) <= 1.0:
+        counters[AGAINST] -= 1
+    undecided = counters[BATCHES] >= settings.most_batches and counters[AGAINST] < settings.least_batches
+    if counters[AGAINST] <= 0 or undecided:
+        calm(state, block, BATCH, 1.0 / within, 0.0)
+    elif counters[AGAINST] >= settings.least_batches:
         decide(state, settings, total)
 
 
@@ -333,16 +338,27 @@ def refuses(votes: IntArray, unit: int, label: int) -> bool:
 
 
 @kernel
+def match_members(state: SignatureState, x: FloatArray, h: FloatArray) -> None:
+    """Products of ``x`` with the units of the block in use; several at a time where they follow each other."""
+    size, members = state.counters[SIZE], state.members
+    if size > 0 and members[size - 1] - members[0] == size - 1:
+        dots(state.prototypes, members[0], members[0] + size, x, h)
+    else:
+        for k in range(size):
+            h[k] = dot(state.prototypes[members[k]], x)
+
+
+@kernel
 def place(
     state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float, label: int, votes: IntArray,
-    refusing: bool,
+    refusing: bool, h: FloatArray,
 ) -> int:  # fmt: skip
-    """Let a slot of the block in use learn ``x``, a new one if need be; return it."""
+    """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch."""
     counters = state.counters
     best, match, nearest, nearest_match = REJECTED, -np.inf, REJECTED, -np.inf
+    match_members(state, x, h)
     for k in range(counters[SIZE]):
-        unit = state.members[k]
-        similarity = dot(state.prototypes[unit], x) * scale
+        unit, similarity = state.members[k], h[k] * scale
         if similarity > nearest_match:
             nearest, nearest_match = unit, similarity
         if similarity > match and not (refusing and label != UNKNOWN and refuses(votes, unit, label)):
@@ -418,6 +434,7 @@ def learn_labelled(
 ) -> int:  # fmt: skip
     """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
     counters = state.counters
+    h = np.empty(state.prototypes.shape[0])
     for r in range(X.shape[0]):
         if (
             counters[BLOCKS] == state.means.shape[0]
@@ -435,9 +452,10 @@ def learn_labelled(
             elif suspect(state, settings, x, scale):
                 counters[ALARM] = 1
                 counters[BATCHES] = 0
+                counters[AGAINST] = 0
             else:
                 label = labels[r] if labels.shape[0] else UNKNOWN
-                winners[r] = place(state, settings, x, scale, label, votes, refusing)
+                winners[r] = place(state, settings, x, scale, label, votes, refusing, h)
         counters[SEEN] += 1
     return X.shape[0]
 

@@ -49,6 +49,7 @@ from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.competition import dot, dots, unit_scale
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 from ccmem.models import adaptive
+from ccmem.prediction import most_similar_sketched
 from ccmem.sketch import (
     LAST_FIT,
     NOT_SKETCHED,
@@ -163,7 +164,7 @@ def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, 
 
 
 @kernel
-def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float) -> int:
+def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
     """As :func:`find_in_long_term`, but blocks and slots whose sketches rule out a match are passed over."""
     n_slots, threshold = settings.n_slots, settings.recall_vigilance
     outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
@@ -189,8 +190,9 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
             if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
                 helped += 1
                 continue
+        dots(state.sketches, start, stop, outline, h)
         for i in range(start, stop):
-            if dot(state.sketches[i], outline) <= possible or state.wins[i] == 0:
+            if h[i - start] <= possible or state.wins[i] == 0:
                 continue
             if dot(state.prototypes[i], x) * scale > threshold:
                 return block
@@ -205,7 +207,7 @@ def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, sca
     """
     n_slots, threshold = settings.n_slots, settings.recall_vigilance
     if state.counters[BLOCKS] > WORTH_IT:
-        return find_by_sketches(state, settings, x, scale)
+        return find_by_sketches(state, settings, x, scale, h)
     for block in range(state.counters[BLOCKS]):
         if block != state.counters[POINTER]:
             start = block * n_slots
@@ -407,6 +409,17 @@ class CCM(CompetitiveMemory):
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         super()._score(X, prototypes, out)
         out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
+
+    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
+        if not self._signed and self.n_blocks_ > WORTH_IT:
+            state, n = self._state, len(prototypes)
+            ready = np.repeat(state.radii[: self.n_blocks_] >= 0.0, self.n_slots)
+            if ready.mean() > 0.9:
+                most_similar_sketched(
+                    X, prototypes, competes, self._epsilon, state.basis, state.sketches[:n], ready, winners
+                )
+                return
+        super()._match(X, prototypes, competes, winners)
 
     # The two forms differ in their state, and so in all that follows ------------------------------------------------
 

@@ -39,6 +39,8 @@ def import_network(
     """
     owner = type(net).__name__
     net._check_settings()
+    if not (net.unlabeled is None or isinstance(net.unlabeled, (str, int, float))):
+        raise ValueError(f"{owner}: unlabeled is neither text nor a number")
     arrays, counts, classes = fields["state"], fields["counters"], fields["classes_"]
     check_names(owner, arrays, _ARRAYS)
     check_names(owner, counts, _COUNTERS)

@@ -304,6 +304,8 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         memory = fields["memory_"]
         if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
             raise ValueError("GatedMLP: its memory is not a CCM that has learned")
+        if not (self.memory is None or isinstance(self.memory, CCM)):
+            raise ValueError("GatedMLP: memory is not a CCM")
         import_network(self, fields, int(memory.n_features_in_), memory.n_blocks_, self._open_units())
         if self._state.parameters.dtype != memory._state.prototypes.dtype:
             raise ValueError("GatedMLP: its memory and its network are not of one type")
