@@ -35,12 +35,10 @@ def test_editing_a_helper_in_another_file_is_noticed(tmp_path):
     )
     assert run(code, source, cache).stdout.split() == ["False", "0"]
     assert run(code, source, cache).stdout.split() == ["False", "1"]
-    helper = source / "ccmem" / "competition.py"
-    planted = (
-        "dot = _lane_sum(lambda builder, x, y: builder.fmul(x, builder.fmul(y, ir.Constant(x.type, [0.01] * 32))),"
-    )
+    helper = source / "ccmem" / "_lanes.py"
+    old = "builder.fmul(moved, moved)"
+    planted = "builder.fmul(moved, builder.fmul(moved, ir.Constant(moved.type, [0.01] * LANES)))"
     text = helper.read_text()
-    old = "dot = _lane_sum(lambda builder, x, y: builder.fmul(x, y),"
     assert old in text
     helper.write_text(text.replace(old, planted))
     assert run(code, source, cache).stdout.split() == ["True", "0"]

@@ -44,3 +44,19 @@ def test_a_win_is_counted_and_slows_the_unit_down():
     update.count_win(rates, wins, 1, 0.9)
     assert rates.tolist() == [0.5, 0.45]
     assert wins.tolist() == [0, 8]
+
+
+@both_types
+def test_what_fades_becomes_zero_before_it_is_subnormal(dtype):
+    least = np.sqrt(np.finfo(dtype).tiny)
+    start = np.array([1.0, 3 * least, -3 * least, 3 * least], dtype)
+    x = np.array([1.0, 0.0, 0.0, 3 * least], dtype)
+    for move in (lambda m: update.hebbian_move(m, x, 0.5), lambda m: update.renormalising_move(m, x, 1.0, 0.5, 0.0)):
+        m = start.copy()
+        move(m)
+        assert (np.abs(m[1:]) > least).all()  # 1.5 times as much is kept
+        move(m)
+        assert m[1] == 0.0
+        assert m[2] == 0.0
+        assert m[0] > 0.0
+        assert m[3] > least

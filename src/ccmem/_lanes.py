@@ -167,6 +167,7 @@ def row_sums(term: Term, in_python: Callable[..., float]) -> Any:
 
 def _blend_in_python(target: FloatArray, x: FloatArray, keep: Any, gain: Any) -> float:
     target[:] = keep * target + gain * x
+    target[np.abs(target) < np.sqrt(np.finfo(target.dtype).tiny)] = 0
     return sum_in_python(target * target)
 
 
@@ -176,9 +177,11 @@ def _emit_blend(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     work = _Pass(context, builder, signature.args[0].dtype, size)
     lanes = cgutils.alloca_once_value(builder, work.zero)
     keep, gain = (_broadcast(builder, value, work.vector) for value in arguments[2:])
+    faded = ir.Constant(work.vector, [2.0**-63 if work.dtype is types.float32 else 2.0**-511] * LANES)
 
     def step() -> None:
         moved = builder.fadd(builder.fmul(keep, work.load(target.data)), builder.fmul(gain, work.load(x.data)))
+        moved = builder.select(builder.fcmp_ordered("<", _magnitude(builder, moved), faded), work.zero, moved)
         work.store(moved, target.data)
         builder.store(builder.fadd(builder.load(lanes), builder.fmul(moved, moved)), lanes)
 
@@ -200,7 +203,8 @@ def _blend(typing_context: Any, target: Any, x: Any, keep: Any, gain: Any) -> An
 
 
 blend = _blend if JIT_ENABLED else _blend_in_python
-"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place; returns its squared length."""
+"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place, what has faded (see :mod:`ccmem.update`)
+becoming 0; returns its squared length."""
 
 
 def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -243,12 +247,14 @@ def _square(builder: Any, x: Any, y: Any) -> Any:
 
 
 def _absolute(builder: Any, x: Any, y: Any) -> Any:
-    difference = builder.fsub(x, y)
-    vector = difference.type
-    bits = 32 if isinstance(vector.element, ir.FloatType) else 64
-    name = f"llvm.fabs.v{LANES}f{bits}"
-    absolute = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
-    return builder.call(absolute, [difference])
+    return _magnitude(builder, builder.fsub(x, y))
+
+
+def _magnitude(builder: Any, value: Any) -> Any:
+    bits = 32 if isinstance(value.type.element, ir.FloatType) else 64
+    kind = ir.FunctionType(value.type, [value.type])
+    magnitude = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.v{LANES}f{bits}")
+    return builder.call(magnitude, [value])
 
 
 PRODUCT = (_product, lambda a, b: sum_in_python(a * b))

@@ -51,7 +51,13 @@ def unit_scale(x: FloatArray, epsilon: float) -> float:
     return 1.0 / (math.sqrt(dot(x, x)) + epsilon)
 
 
+def faded(m: FloatArray) -> FloatArray:
+    """m, where numbers whose square is no normal number are 0."""
+    return np.where(np.abs(m) < np.sqrt(np.finfo(m.dtype).tiny), m.dtype.type(0), m)
+
+
 def renormalised(m: FloatArray, epsilon: float) -> FloatArray:
-    """m / (|m| + epsilon)"""
+    """m / (|m| + epsilon), after what has faded is 0."""
+    m = faded(m)
     length = math.sqrt(dot(m, m)) + epsilon
     return m * m.dtype.type(1.0 / length) if length > 0 else m

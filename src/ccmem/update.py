@@ -1,6 +1,8 @@
 """How a winner moves: the Hebbian move, the renormalising move, and what a win leaves behind.
 
-Moves are done in the type of the data; the numbers that steer them (rates, scales) are doubles, rounded once.
+Moves are done in the type of the data; the numbers that steer them (rates, scales) are doubles, rounded once. What a
+move leaves so small that its square is no normal number (below 2^-63 in float32, 2^-511 in float64) becomes 0: weights
+of inputs that are always 0 would otherwise shrink until they are subnormal, and processors are many times slower then.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from ccmem.competition import dot
 @kernel
 def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
     """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
-    step = prototype.dtype.type(rate)
+    number = prototype.dtype.type
+    step, zero, least = number(rate), number(0.0), number(np.sqrt(np.finfo(prototype.dtype).tiny))
     for i in range(prototype.shape[0]):
-        prototype[i] = prototype[i] + step * (x[i] - prototype[i])
+        moved = prototype[i] + step * (x[i] - prototype[i])
+        prototype[i] = zero if abs(moved) < least else moved
 
 
 @kernel

@@ -56,7 +56,7 @@ def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: 
             total += value
         for i in range(len(M)):
             if z[i] / total >= np.finfo(X.dtype).eps:
-                M[i] = M[i] + X.dtype.type(min(1.0, v[i] * precision * (z[i] / total))) * (x - M[i])
+                M[i] = _naive.faded(M[i] + X.dtype.type(min(1.0, v[i] * precision * (z[i] / total))) * (x - M[i]))
         v[w] *= rate_decay
         C[w] += 1
         winners.append(w)

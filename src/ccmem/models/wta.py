@@ -50,7 +50,7 @@ def naive(X: FloatArray, n_units: int, n_winners: int, p: float, learning_rate: 
             continue
         w = sorted(range(len(M)), key=lambda i: (h[i], i))[:n_winners]
         for i in w:
-            M[i] = M[i] + X.dtype.type(v[i]) * (x - M[i])
+            M[i] = _naive.faded(M[i] + X.dtype.type(v[i]) * (x - M[i]))
             v[i] *= rate_decay
             C[i] += 1
         winners.append(w[0])
