@@ -134,7 +134,7 @@ def main() -> None:
     own = np.array([np.nan])
     if "learning" in parts or "peers" in parts:
         print("learning ...", flush=True)
-        figures["learning"], times = learning(X, rounds, 1000 if options.quick else 3000)
+        figures["learning"], times = learning(X, rounds, 2000 if options.quick else 10_000)
         own = times["CCM"]
     if "peers" in parts:
         print("peers ...", flush=True)

@@ -158,7 +158,7 @@ def _growth(growth: Figures) -> str:
 
 
 def chart(figures: Figures, path: Path) -> Path | None:
-    """Samples per second of all that learns, and the growth of CCM; None if either, or matplotlib, is missing."""
+    """Samples per second of everything that learns, and the growth of CCM; None if either or matplotlib is missing."""
     try:
         import matplotlib
     except ImportError:

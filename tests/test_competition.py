@@ -32,6 +32,23 @@ def test_lane_sums_keep_their_order_at_every_length(name, dtype):
         np.testing.assert_allclose(compiled(a, b), math.fsum(terms(a, b)), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_many_rows_are_those_of_each(dtype):
+    rng = np.random.default_rng(0)
+    for n, size in [(0, 3), (1, 40), (4, 33), (5, 32), (6, 1), (13, 100)]:
+        M, x = rng.normal(size=(n + 2, size)).astype(dtype), rng.normal(size=size).astype(dtype)
+        out = np.full(n, np.nan)
+        competition.dots(M, 1, n + 1, x, out)
+        expected = [_naive.dot(m, x) for m in M[1 : n + 1]]
+        assert out.tolist() == expected
+        out[:] = np.nan
+        assert competition.dots_and_square(M, 1, n + 1, x, out) == _naive.dot(x, x)
+        assert out.tolist() == expected
+        for p in (1.0, 2.0, 3.0):
+            competition.distance_powers(M, n, x, p, out)
+            np.testing.assert_allclose(out, [_naive.distance_power(x, m, p) for m in M[:n]], rtol=0 if p < 3 else 1e-14)
+
+
 def test_lane_sums_read_nothing_beyond_the_end():
     a = np.full(64, np.nan)
     a[:33] = 1.0

@@ -141,17 +141,22 @@ def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
     return lane_sum
 
 
-def row_sums(term: Term, in_python: Callable[..., float]) -> Any:
-    """A function ``f(matrix, first, x) -> ROWS floats`` for kernels: :func:`pair_sum` of ROWS rows in one pass."""
+def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) -> Any:
+    """A function ``f(matrix, first, x) -> ROWS floats`` for kernels: :func:`pair_sum` of ROWS rows in one pass.
+
+    ``with_x`` adds that of x with itself, as the last of ROWS + 1.
+    """
     if not JIT_ENABLED:
-        return lambda matrix, first, x: tuple(in_python(row, x) for row in matrix[first : first + ROWS])
+        return lambda matrix, first, x: tuple(
+            in_python(row, x) for row in [*matrix[first : first + ROWS], x][: ROWS + with_x]
+        )
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         matrix = _array(context, builder, signature.args[0], arguments[0])
         x = _array(context, builder, signature.args[2], arguments[2])
         size = cgutils.unpack_tuple(builder, x.shape, 1)[0]
         starts = [builder.mul(builder.add(arguments[1], _I64(k)), size) for k in range(ROWS)]
-        rows = [builder.gep(matrix.data, [start]) for start in starts]
+        rows = [builder.gep(matrix.data, [start]) for start in starts] + [x.data] * with_x
         sums = _emit_sums(context, builder, term, signature.args[2].dtype, rows, x.data, size)
         return context.make_tuple(builder, signature.return_type, sums)
 
@@ -160,7 +165,7 @@ def row_sums(term: Term, in_python: Callable[..., float]) -> Any:
         fits = matrix.ndim == 2 and matrix.layout == "C" and x.ndim == 1 and x.layout == "C"
         if not fits or matrix.dtype != x.dtype:
             raise TypeError(f"a contiguous matrix and vector of one type are needed, got {matrix} and {x}")
-        return types.UniTuple(types.float64, ROWS)(matrix, types.int64, x), emit
+        return types.UniTuple(types.float64, ROWS + with_x)(matrix, types.int64, x), emit
 
     return lane_sums
 

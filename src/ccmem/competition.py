@@ -22,6 +22,7 @@ squared_distance = pair_sum(*SQUARE)
 manhattan_distance = pair_sum(*ABSOLUTE)
 
 _dots = row_sums(*PRODUCT)
+_dots_and_square = row_sums(*PRODUCT, with_x=True)
 _squared_distances = row_sums(*SQUARE)
 _manhattan_distances = row_sums(*ABSOLUTE)
 
@@ -37,6 +38,17 @@ def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: Floa
     while i < stop:
         out[i - start] = dot(prototypes[i], x)
         i += 1
+
+
+@kernel
+def dots_and_square(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> float:
+    """:func:`dots`, and what ``dot(x, x)`` is: the length of x comes with the pass over it."""
+    if start + ROWS > stop:
+        dots(prototypes, start, stop, x, out)
+        return dot(x, x)
+    out[0], out[1], out[2], out[3], out[4], square = _dots_and_square(prototypes, start, x)
+    dots(prototypes, start + ROWS, stop, x, out[ROWS:])
+    return square
 
 
 @kernel

@@ -35,7 +35,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, dots
+from ccmem.competition import dots, dots_and_square
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
 from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 
@@ -164,13 +164,12 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
         x, n = X[r], counters[UNITS]
         if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
             return r
-        squared_length = dot(x, x)
+        squared_length = dots_and_square(state.prototypes, 0, n, x, h)
         if squared_length == 0.0:
             winners[r] = REJECTED
             counters[SEEN] += 1
             continue
         scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
-        dots(state.prototypes, 0, n, x, h)
         best, best_match = -1, -np.inf
         for i in range(n):
             if h[i] * scale > best_match:

@@ -46,7 +46,7 @@ from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, dots, unit_scale
+from ccmem.competition import dot, dots, dots_and_square
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 from ccmem.models import adaptive
 from ccmem.prediction import most_similar_sketched
@@ -148,19 +148,21 @@ class CCMSettings(NamedTuple):
 
 
 @kernel
-def search(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
-    """The slot of the block in use that learns ``x``, or REJECTED."""
+def search(state: CCMState, settings: CCMSettings, h: FloatArray, scale: float) -> int:
+    """The slot of the block in use that learns a sample, from its products ``h`` with all of them; or REJECTED."""
     start = state.counters[POINTER] * settings.n_slots
-    best, best_match = REJECTED, settings.vigilance
-    spare, spare_match = REJECTED, -np.inf
-    dots(state.prototypes, start, start + settings.n_slots, x, h)
-    for i in range(start, start + settings.n_slots):
-        match = h[i - start] * scale
+    best, best_match = 0, -np.inf
+    for k in range(settings.n_slots):
+        match = h[k] * scale
         if match > best_match:
-            best, best_match = i, match
-        if match > spare_match and state.wins[i] <= settings.commit_limit:
-            spare, spare_match = i, match
-    return best if best != REJECTED else spare
+            best, best_match = k, match
+    if best_match > settings.vigilance:
+        return start + best
+    spare, spare_match = REJECTED, -np.inf
+    for k in range(settings.n_slots):
+        if state.wins[start + k] <= settings.commit_limit and h[k] * scale > spare_match:
+            spare, spare_match = start + k, h[k] * scale
+    return spare
 
 
 @kernel
@@ -251,8 +253,10 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
             return r
         x = X[r]
-        scale = unit_scale(x, settings.epsilon)
-        slot = search(state, settings, x, scale, h)
+        start = counters[POINTER] * settings.n_slots
+        square = dots_and_square(state.prototypes, start, start + settings.n_slots, x, h)
+        scale = 1.0 / (np.sqrt(square) + settings.epsilon)
+        slot = search(state, settings, h, scale)
         if slot != REJECTED:
             renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
             count_win(state.rates, state.wins, slot, settings.rate_decay)
