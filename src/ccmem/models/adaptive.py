@@ -88,7 +88,7 @@ class SignatureState(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What is the same for all data: chosen on the digits and on MNIST's validation split, see docs/adaptive.md."""
+    """What is the same for all data; how it was chosen is in docs/adaptive.md."""
 
     recent_rate: float = 0.02
     """lambda; 4 / n while a block of n samples is young."""
