@@ -53,7 +53,12 @@ def learning(X: np.ndarray, rounds: int, n: int) -> tuple[dict[str, Any], dict[s
             fresh = copy.deepcopy(memory)
             return lambda: [fresh.learn_one(x) for x in chunk]
 
+        def kernel_alone(memory: Any = memory) -> Any:
+            fresh, winners = copy.deepcopy(memory), np.empty(n, np.int64)
+            return lambda: fresh._learn_kernel(fresh._state, fresh._settings(), chunk, winners)
+
         subjects += [Subject(name, n, learn), Subject(f"{name}.learn_one", n, one_by_one)]
+        subjects.append(Subject(f"{name}, kernel", n, kernel_alone))
         for how, loop in limit.bare_loops(name in BY_DISTANCE).items():
 
             def bare(memory: Any = memory, loop: Any = loop, name: str = name) -> Any:
@@ -75,6 +80,7 @@ def learning(X: np.ndarray, rounds: int, n: int) -> tuple[dict[str, Any], dict[s
             "limit_seconds": spread(times[fastest]),
             "limit": fastest.partition("(")[2][:-1],
             "numpy_seconds": spread(times[f"{name}, numpy"]),
+            "kernel_times_the_limit": ratio(times[f"{name}, kernel"], times[fastest]),
             "times_the_limit": ratio(times[name], times[fastest]),
             "faster_than_numpy": ratio(times[f"{name}, numpy"], times[name]),
             "dots_per_sample": float((w.count + w.extra).mean()) + (name not in BY_DISTANCE),

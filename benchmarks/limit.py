@@ -118,8 +118,6 @@ def _loop(compare: Any, by_distance: bool) -> Any:
         keep = np.float32(1) - rate
         for r in range(X.shape[0]):
             x = X[r]
-            if not by_distance:  # the length of x
-                total += _product(x, x)
             total += compare(M, first[r], first[r] + count[r], x)
             total += compare(M, 0, min(extra[r], M.shape[0]), x)
             for k in range(done, ends[r]):
@@ -144,17 +142,18 @@ def _loop(compare: Any, by_distance: bool) -> Any:
 def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
     """The three ways to write it."""
     one, four = (_square, _squares_4) if by_distance else (_product, _products_4)
+    # similarities also need the length of x: in the lanes it comes with the first pass, as in the models
 
     @numba.njit(nogil=True, fastmath=FLAGS)
     def singly(M, first, stop, x):  # type: ignore[no-untyped-def]
-        total = 0.0
+        total = 0.0 if by_distance or stop == first else one(x, x)
         for i in range(first, stop):
             total = max(total, one(M[i], x))
         return total
 
     @numba.njit(nogil=True, fastmath=FLAGS)
     def by_fours(M, first, stop, x):  # type: ignore[no-untyped-def]
-        total, i = 0.0, first
+        total, i = 0.0 if by_distance or stop == first else one(x, x), first
         while i + 4 <= stop:
             total = max(total, four(M, i, x))
             i += 4
@@ -170,10 +169,15 @@ def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
         return loops
     term = _lanes.SQUARE if by_distance else _lanes.PRODUCT
     pair, rows, n = _lanes.pair_sum(*term), _lanes.row_sums(*term), _lanes.ROWS
+    rows_and_x = _lanes.row_sums(*term, with_x=not by_distance)
 
     @numba.njit(nogil=True)
     def in_lanes(M, first, stop, x):  # type: ignore[no-untyped-def]
         total, i = 0.0, first
+        if i + n <= stop:
+            for value in rows_and_x(M, i, x):
+                total = max(total, value)
+            i += n
         while i + n <= stop:
             for value in rows(M, i, x):
                 total = max(total, value)
