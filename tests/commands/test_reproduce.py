@@ -26,7 +26,8 @@ def test_digits(tmp_path, capsys):
     assert text.startswith("Data set: digits")
     assert "digits, paper protocol" in text
     assert "digits, strict protocol" in text
-    for name in ("digits.json", "report.html", "tables.md", "figures/digits-memories.png",
+    assert "| CCM |" in (out / "tables.md").read_text()
+    for name in ("digits.json", "report.html", "figures/digits-memories.png",
                  "figures/digits-stream-ccm.png", "figures/digits-R-strict.png",
                  "figures/digits-acc-paper.png"):  # fmt: skip
         assert (out / name).stat().st_size > 1000
