@@ -63,7 +63,7 @@ def learning(X: np.ndarray, rounds: int, n: int) -> tuple[dict[str, Any], dict[s
 
             def bare(memory: Any = memory, loop: Any = loop, name: str = name) -> Any:
                 M = limit.on_cache_lines(memory._state.prototypes)
-                return lambda: loop(chunk, M, *work[name], 0.02)
+                return lambda: loop(chunk, M, *work[name], 1e-4)  # so small that nothing fades to subnormals
 
             subjects.append(Subject(f"{name}, bare loop ({how})", n, bare))
         few = min(n, 300)
