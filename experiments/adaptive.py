@@ -98,14 +98,14 @@ def tuned_wta(seed: int, benchmark: Benchmark) -> Any:
     return ModalClassifier(wta)
 
 
-def models(vigilance: dict[str, float]) -> dict[str, Callable[[int, Benchmark], Any]]:
-    """Every row of the tables: name -> how to make it for a trial. ``vigilance``: tuned parameters of the fixed form."""
+def models(tuned: dict[str, float]) -> dict[str, Callable[[int, Benchmark], Any]]:
+    """Every row of the tables: name -> how to make it for a trial; ``tuned`` is for the fixed form."""
     return {
         "signature": lambda seed, _: signature(seed),
         "signature, at most 125 units": lambda seed, _: signature(seed, max_units=125),
         "signature, slots refuse labels": lambda seed, _: signature(seed, label_use="guide"),
         "fixed, paper's": lambda seed, _: fixed(seed),
-        "fixed, tuned": lambda seed, _: fixed(seed, **vigilance),
+        "fixed, tuned": lambda seed, _: fixed(seed, **tuned),
         "iWTA, tuned": tuned_wta,
     }  # fmt: skip
 
@@ -270,7 +270,7 @@ def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[
     """Processor time of learning beside that of the fixed form, taken in turn, the best of several."""
     benchmark = Benchmark.of(load("mnist", args.data))
     rows = make_stream("five tasks", benchmark, 0).indices
-    X, y = benchmark.X[rows], benchmark.y[rows]
+    X = benchmark.X[rows]
     best: dict[str, float] = {}
     for _ in range(9):
         for title, model in (("signature", signature()), ("fixed", fixed())):

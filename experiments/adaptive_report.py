@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-PAPER_ROWS = ("signature", "signature, at most 125 units", "signature, slots refuse labels", "fixed, paper's", "fixed, tuned",
-              "iWTA, tuned")  # fmt: skip
+PAPER_ROWS = (
+    "signature",
+    "signature, at most 125 units",
+    "signature, slots refuse labels",
+    "fixed, paper's",
+    "fixed, tuned",
+    "iWTA, tuned",
+)
 
 
 def _mean(records: list[dict[str, Any]], name: str) -> float | None:
@@ -34,8 +40,8 @@ def _of(records: list[dict[str, Any]], part: str, whole: str) -> str:
 def stream_table(results: dict[str, Any], kind: str) -> str:
     """One stream, all data sets and models."""
     lines = [
-        "| data | model | trials | blocks | missed | median delay | false alarms | right recalls | strict ACC | 5 winners | "
-        "strict BWT | paper ACC | paper BWT | units | floats |",
+        "| data | model | trials | blocks | missed | median delay | false alarms | right recalls | strict ACC | "
+        "5 winners | strict BWT | paper ACC | paper BWT | units | floats |",
         "|" + "---|" * 15,
     ]
     for name, entry in results.items():
@@ -49,8 +55,8 @@ def stream_table(results: dict[str, Any], kind: str) -> str:
                 name, title, str(len(records)), "-".join(map(str, sorted({blocks[0], blocks[-1]}))) if blocks else "",
                 _of(records, "missed", "changes"), f"{np.median(delays):.0f}" if delays else "",
                 _total(records, "false alarms"), _of(records, "right recalls", "returns"),
-                *(_figure(_mean(records, f)) for f in ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC",
-                                                       "paper BWT")),
+                *(_figure(_mean(records, f)) for f in
+                  ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC", "paper BWT")),
                 _figure(_mean(records, "units"), 0), _figure(_mean(records, "floats"), 0),
             ]  # fmt: skip
             lines.append("| " + " | ".join(cells) + " |")
@@ -94,12 +100,13 @@ def parameter_table(results: dict[str, Any]) -> str:
 
 def fixed_table(results: dict[str, Any]) -> str:
     """The fixed form over vigilance and alarm limit, on validation splits."""
-    lines = ["| data | alarm limit | " + " | ".join(f"rho {c['vigilance']}" for c in next(iter(results.values()))["fixed"]
-                                                  if c["alarm_limit"] == 20) + " |"]  # fmt: skip
-    lines.append("|" + "---|" * (lines[0].count("|") - 1))
-    for name, entry in results.items():
-        for limit in sorted({c["alarm_limit"] for c in entry["fixed"]}):
-            cells = [f"{c['ACC']:.3f} ({c['units']})" for c in entry["fixed"] if c["alarm_limit"] == limit]
+    swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
+    vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
+    lines = ["| data | alarm limit | " + " | ".join(f"rho {v}" for v in vigilances) + " |"]
+    lines.append("|" + "---|" * (len(vigilances) + 2))
+    for name, found in swept.items():
+        for limit in sorted({c["alarm_limit"] for c in found}):
+            cells = [f"{c['ACC']:.3f} ({c['units']})" for c in found if c["alarm_limit"] == limit]
             lines.append(f"| {name} | {limit} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("usual", deadline=None, max_examples=60, suppress_health_check=_quiet)
 settings.register_profile("few", deadline=None, max_examples=8, suppress_health_check=_quiet)
 settings.load_profile("few" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "usual")
+
+
+@pytest.fixture(scope="session")
+def mnist() -> Any:
+    """MNIST, if a copy is at hand (``CCMEM_DATA``, or the cache); nothing is downloaded for a test."""
+    from ccmem.datasets import DataSetNotFound, load
+
+    try:
+        return load("mnist", download=False)
+    except DataSetNotFound:
+        pytest.skip("no copy of MNIST at hand; CCMEM_DATA may name a folder with one")

@@ -301,7 +301,8 @@ def test_classifier_memory_learns_the_same_with_and_without_labels(model):
     assert_same(snapshot(with_labels.memory_), snapshot(seeded(model).fit(X)))
 
 
-CHECKED = [seeded(model) for model in ALL] + [ModalClassifier(seeded(model)) for model in ALL]
+MEMORIES = [*map(seeded, ALL), CCM(novelty="signature", random_state=0, max_units=40)]
+CHECKED = [*MEMORIES, *map(ModalClassifier, MEMORIES)]
 
 
 @pytest.mark.skipif(not JIT_ENABLED, reason="the same code paths as with the JIT on, many times slower")

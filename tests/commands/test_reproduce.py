@@ -21,12 +21,13 @@ def _offline(monkeypatch, tmp_path):
 
 def test_digits(tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["reproduce", "digits", "--trials", "2", "--models", "ccm", "iwta", "--out", str(out)]) == 0
+    assert main(["reproduce", "digits", "--trials", "1", "--models", "ccm", "--rows", "paper", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Data set: digits")
     assert "digits, paper protocol" in text
     assert "digits, strict protocol" in text
-    for name in ("digits.json", "report.html", "tables.md", "figures/digits-memories.png",
+    assert "| CCM |" in (out / "tables.md").read_text()
+    for name in ("digits.json", "report.html", "figures/digits-memories.png",
                  "figures/digits-stream-ccm.png", "figures/digits-R-strict.png",
                  "figures/digits-acc-paper.png"):  # fmt: skip
         assert (out / name).stat().st_size > 1000
@@ -49,6 +50,12 @@ def test_json_on_stdout_is_nothing_but_json(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert 0.5 < found["digits"]["protocols"]["strict"]["iwta"]["metrics"]["ACC"]["mean"] <= 1
     assert not (tmp_path / "figures").exists()
+
+
+def test_a_data_set_may_follow_a_list_of_models(tmp_path, capsys):
+    arguments = ["reproduce", "--no-figures", "--trials", "1", "--out", str(tmp_path), "--rows", "paper"]
+    assert main([*arguments, "--models", "iwta", "digits"]) == 0
+    assert capsys.readouterr().out.startswith("Data set: digits (")
 
 
 def test_without_a_data_set_it_says_which(tmp_path, capsys):

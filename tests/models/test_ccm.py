@@ -96,14 +96,9 @@ def test_history_is_bounded():
 
 
 @pytest.mark.data
-def test_split_mnist_is_the_papers_model():
+def test_split_mnist_is_the_papers_model(mnist):
     """4 to 6 blocks, and ACC near 0.9425 read out modally (paper 0.9418)."""
-    datasets = pytest.importorskip("ccmem.datasets")
-    try:
-        mnist = datasets.load("mnist", offline=True)
-    except (OSError, ValueError) as problem:
-        pytest.skip(str(problem))
-    X, y = mnist.X_train.astype(np.float32), mnist.y_train
+    X, y = mnist.X_train, mnist.y_train
     accuracies = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -112,6 +107,6 @@ def test_split_mnist_is_the_papers_model():
             rows = rng.permutation(np.flatnonzero(y // 2 == task))
             classifier.partial_fit(X[rows], y[rows] % 2)
         assert 4 <= classifier.memory_.n_blocks_ <= 6
-        right = classifier.predict(mnist.X_test.astype(np.float32)) == mnist.y_test % 2
+        right = classifier.predict(mnist.X_test) == mnist.y_test % 2
         accuracies.append(np.mean([right[mnist.y_test // 2 == task].mean() for task in range(5)]))
     assert np.mean(accuracies) == pytest.approx(0.9425, abs=0.01)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import os
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,19 +236,9 @@ def test_wrong_parameters():
         GatedMLP(IncrementalWTA()).fit(X, labels)
 
 
-def mnist(part, folder):
-    images = gzip.decompress((folder / f"{part}-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((folder / f"{part}-labels-idx1-ubyte.gz").read_bytes())
-    X = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784) / np.float32(255)
-    return X, np.frombuffer(labels, np.uint8, offset=8)
-
-
 @pytest.mark.data
-def test_split_mnist_is_learned_without_forgetting():
-    folder = Path(os.environ.get("CCMEM_DATA", "no data")) / "mnist"
-    if not folder.is_dir():
-        pytest.skip("CCMEM_DATA has no folder mnist")
-    (X, y), (X_test, y_test) = mnist("train", folder), mnist("t10k", folder)
+def test_split_mnist_is_learned_without_forgetting(mnist):
+    X, y, X_test, y_test = mnist.X_train, mnist.y_train, mnist.X_test, mnist.y_test
     net = GatedMLP(CCM(random_state=0), random_state=0)
     rng = np.random.default_rng(0)
     for task in range(5):

@@ -44,6 +44,9 @@ def run(options: argparse.Namespace) -> int:
     from ccmem.report import for_terminal, summary, tables, write_report
     from ccmem.runs import Results, run_all
 
+    for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
+        options.datasets += [word for word in words if word in catalogue()]
+        words[:] = [word for word in words if word not in catalogue()]
     for name, value in (("--trials", options.trials), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise ValueError(f"{name} {value} is not possible; it must be at least 1")

@@ -122,7 +122,7 @@ def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
 def tuned_row(dataset: str, model: str) -> Row | None:
     """The row with tuned parameters, or None where nobody tuned it."""
     found = tuned().get(dataset, {}).get(model)
-    if found is None:
+    if found is None or not found["parameters"]:  # the search found nothing better
         return None
     row = changed(paper_row(dataset, model), model + TUNED, found["parameters"])
     return replace(row, title=f"{row.title}, tuned", says=found["command"])

@@ -88,10 +88,10 @@ class SignatureState(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What is the same for all data: chosen on the digits and on MNIST's validation split, see docs/adaptive.md."""
+    """What is the same for all data; how it was chosen is in docs/adaptive.md."""
 
     recent_rate: float = 0.02
-    """lambda; at most 4 / n in a block of n samples."""
+    """lambda; 4 / n while a block of n samples is young."""
     slowest_rate: float = 0.001
     batch: int = 20
     least_batches: int = 3

@@ -24,9 +24,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     if memory._shape() != memory._began_with:
         values = zip(memory._shape_parameters, memory._began_with, memory._shape(), strict=True)
         changed = ", ".join(name for name, old, new in values if old != new)
-        raise ValueError(
-            f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving"
-        )
+        raise ValueError(f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving")
     state, left_out = memory._state, ("counters", "journal", *memory._derived)
     counters = state.counters.tolist()
     events = [[_KINDS.index(event.kind), *event[1:]] for event in memory._history]
