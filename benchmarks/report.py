@@ -186,6 +186,8 @@ def chart(figures: Figures, path: Path) -> Path | None:
         bars.append((f"{name}.learn_one", 1 / line["learn_one_seconds"]["median"], "tab:cyan"))
         bars.append((f"{name}: numpy", 1 / line["numpy_seconds"]["median"], "tab:olive"))
     for name, line in figures.get("peers", {}).items():
+        if name in figures.get("learning", {}):  # CCM, which took turns with the peers
+            continue
         bars.append((name, 1 / line["seconds"]["median"], "tab:blue" if name == "OnlineMLP" else "tab:orange"))
     growth = figures.get("growth", {}).get("blocks", [])
     if not (bars and growth):
