@@ -1,7 +1,7 @@
 # Every target makes its own environment in .venv; nothing needs to be installed by hand.
 #   make reproduce   the paper's tables and figures beside ours
 #   make test        lint, types, tests (TORCH=1 adds PyTorch and the tests that need it)
-#   make bench       speed against the limit and against peers
+#   make bench       speed against the limit and against peers (TORCH=1 adds PyTorch to them)
 #   make docs        the documentation site, into docs/_build/html
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
@@ -37,7 +37,7 @@ test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test
 	@echo "Once more with the JIT off: the kernels as plain Python"
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto -m "not data" tests/models tests/test_every_model.py tests/test_competition.py tests/test_update.py tests/test_readout.py
 
-bench: $(VENV)/.has-bench
+bench: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.has-docs
