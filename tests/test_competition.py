@@ -41,9 +41,10 @@ def test_sums_of_many_rows_are_those_of_each(dtype):
         competition.dots(M, 1, n + 1, x, out)
         expected = [_naive.dot(m, x) for m in M[1 : n + 1]]
         assert out.tolist() == expected
-        out[:] = np.nan
-        assert competition.dots_and_square(M, 1, n + 1, x, out) == _naive.dot(x, x)
-        assert out.tolist() == expected
+        for backwards in (False, True):
+            out[:] = np.nan
+            assert competition.dots_and_square(M, 1, n + 1, x, backwards, out) == _naive.dot(x, x)
+            assert out.tolist() == expected
         for p in (1.0, 2.0, 3.0):
             competition.distance_powers(M, n, x, p, out)
             np.testing.assert_allclose(out, [_naive.distance_power(x, m, p) for m in M[:n]], rtol=0 if p < 3 else 1e-14)
@@ -79,6 +80,13 @@ def test_find_bmu_is_a_stable_sort(h, data):
     k = data.draw(st.integers(1, h.size))
     np.testing.assert_array_equal(competition.find_bmu(h, k, "max"), np.argsort(-h, kind="stable")[:k])
     np.testing.assert_array_equal(competition.find_bmu(h, k, "min"), np.argsort(h, kind="stable")[:k])
+
+
+@given(scores | npst.arrays(np.float64, st.integers(1, 9), elements=st.sampled_from([-np.inf, 0.0, np.inf])), st.data())
+def test_the_best_of_some_scores_is_the_first_of_them(h, data):
+    n = data.draw(st.integers(0, h.size))
+    assert competition.lowest(h, n) == (np.argmin(h[:n]) if n else -1)
+    assert competition.highest(h, n) == (np.argmax(h[:n]) if n else -1)
 
 
 @given(scores, st.data())

@@ -68,14 +68,36 @@ _CACHE = _open_cache() if JIT_ENABLED else None
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` with numba: no Python inside, the interpreter lock released, IEEE float rules kept."""
+    return _compiled(function, counts_references=True)
+
+
+def kernel_in_place(function: Function) -> Function:
+    """As :func:`kernel`, for what allocates nothing: no references to arrays are counted then.
+
+    To count them, for a state of a dozen arrays that is handed from function to function, takes as long as several dot
+    products.
+    """
+    return _compiled(function, counts_references=False)
+
+
+def _compiled(function: Function, counts_references: bool) -> Function:
+    options = {"nogil": True, "error_model": "numpy", "_nrt": counts_references}
     if _CACHE is None:
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return numba.njit(**options)(function)
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_CACHE)  # read once, while the decorator makes the kernel's cache
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = previous
+
+
+def compiled_for(function: Function, *arguments: Any) -> Function:
+    """The machine code of a kernel for arguments of just these types, which it does not look at again.
+
+    For a state of a dozen arrays that look takes longer than learning a sample does.
+    """
+    return function.compile(tuple(map(numba.typeof, arguments))) if JIT_ENABLED else function  # type: ignore[attr-defined]
 
 
 class _SayWhenSlow(event.Listener):  # type: ignore[misc]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
+from ccmem._lanes import fetch
 from ccmem._typing import FloatArray
 from ccmem.competition import dot
 
@@ -80,16 +81,17 @@ SURELY_SMALL = 0.99e30
 """A vector whose squares add up to less holds no number beyond 1e15, and neither NaN nor infinity."""
 
 
-@kernel
+@kernel_in_place
 def sum_of_squares(x: FloatArray) -> float:
     """Squared length of one vector: the quickest look at all its numbers."""
     return dot(x, x)
 
 
-@kernel
+@kernel_in_place
 def _first_suspect(X: FloatArray) -> int:
     """The first row whose numbers are not surely small."""
     for r in range(X.shape[0]):
+        fetch(X, r + 4)
         if not dot(X[r], X[r]) < SURELY_SMALL:  # also if it is NaN
             return r
     return X.shape[0]

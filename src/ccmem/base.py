@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.exceptions import NotFittedError
 
 from ccmem import competition, prediction
+from ccmem._jit import compiled_for
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import (
     SURELY_SMALL,
@@ -142,26 +143,27 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         learning itself.
         """
         row = self._check_one(x)
-        winner = np.empty(1, np.int64)
         if row is None:
             winner = self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners
-        elif self._learn_kernel(self._state, self._settings_at_hand(), row, winner) == 0:
-            winner = self._learn(row).winners
-        elif self._state.counters[JOURNALED]:
-            self._empty_journal(0)
+        else:
+            learn, settings, winner = self.__dict__.get("_at_hand") or self._take_at_hand(row)
+            if learn(self._state, settings, row, winner) == 0:
+                winner = self._learn(row).winners
+            elif self._state.counters[JOURNALED]:
+                self._empty_journal(0)
         if self._untold:
             self._tell()
         return int(winner[0])
 
-    def _settings_at_hand(self) -> tuple[Any, ...]:
-        """:meth:`_settings`, made anew only after something was assigned: a single sample should not pay for it."""
-        settings: tuple[Any, ...] | None = self.__dict__.get("_made_settings")
-        if settings is None:
-            settings = self.__dict__["_made_settings"] = self._settings()
-        return settings
+    def _take_at_hand(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
+        """Kernel, settings and room for a winner, kept until something is assigned: one sample should not pay for it."""
+        settings, winner = self._settings(), np.empty(1, np.int64)
+        learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
+        self.__dict__["_at_hand"] = learn, settings, winner
+        return learn, settings, winner
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__.pop("_made_settings", None)
+        self.__dict__.pop("_at_hand", None)
         super().__setattr__(name, value)
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
@@ -219,12 +221,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         """Learn a checked chunk; ``learn`` may stand in for the kernel (to look at labels, say)."""
         learn = learn or self._learn_kernel
         winners = np.empty(len(X), np.int64)
-        settings = self._settings()
         first_step = int(self._state.counters[SEEN])
         changes = []
         done = 0
         while True:
-            done += learn(self._state, settings, X[done:], winners[done:])
+            done += learn(self._state, self._settings(), X[done:], winners[done:])
             if self._state.counters[JOURNALED]:
                 changes.append(self._empty_journal(first_step))
             if done == len(X):
@@ -349,15 +350,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
-        if not (isinstance(x, np.ndarray) and self.__sklearn_is_fitted__()):
+        if type(x) is not np.ndarray or not self.__sklearn_is_fitted__():
             return None
         prototypes = self._state.prototypes
-        if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:]:
+        if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
             return None
-        flags = x.flags
-        if not (flags.c_contiguous and flags.writeable and sum_of_squares(x) < SURELY_SMALL):
-            return None
-        return x.reshape(1, -1)
+        return x.reshape(1, -1) if sum_of_squares(x) < SURELY_SMALL else None
 
     # Saving ------------------------------------------------------------------------------------------------------
 
@@ -380,7 +378,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         import_memory(self, fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold", "_made_settings")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold", "_at_hand")}
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()

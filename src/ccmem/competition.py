@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
 from ccmem._lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, row_sums
 from ccmem._lanes import LANES as LANES
 from ccmem._typing import BoolArray, FloatArray, IntArray
@@ -27,7 +27,7 @@ _squared_distances = row_sums(*SQUARE)
 _manhattan_distances = row_sums(*ABSOLUTE)
 
 
-@kernel
+@kernel_in_place
 def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> None:
     """``out[k]`` = :func:`dot` of ``x`` with row ``start + k``, for the rows before ``stop``; several rows a pass."""
     i = start
@@ -40,18 +40,28 @@ def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: Floa
         i += 1
 
 
-@kernel
-def dots_and_square(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> float:
-    """:func:`dots`, and what ``dot(x, x)`` is: the length of x comes with the pass over it."""
-    if start + ROWS > stop:
-        dots(prototypes, start, stop, x, out)
-        return dot(x, x)
-    out[0], out[1], out[2], out[3], out[4], square = _dots_and_square(prototypes, start, x)
-    dots(prototypes, start + ROWS, stop, x, out[ROWS:])
+@kernel_in_place
+def dots_and_square(
+    prototypes: FloatArray, start: int, stop: int, x: FloatArray, backwards: bool, out: FloatArray
+) -> float:
+    """:func:`dots`, and what ``dot(x, x)`` is: the length of x comes with the pass over it.
+
+    Going ``backwards`` every other time finds the rows read last still in the nearest cache.
+    """
+    passes = (stop - start) // ROWS
+    square = 0.0 if passes else dot(x, x)
+    for n in range(passes):
+        k = ROWS * (passes - 1 - n if backwards else n)
+        if n == 0:
+            out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4], square = _dots_and_square(prototypes, start + k, x)
+        else:
+            out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4] = _dots(prototypes, start + k, x)
+    for k in range(passes * ROWS, stop - start):
+        out[k] = dot(prototypes[start + k], x)
     return square
 
 
-@kernel
+@kernel_in_place
 def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
     """Sum of \\|a - b\\|^p: the p-norm distance before its root (for p = inf, the largest difference).
 
@@ -71,7 +81,7 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
     return total
 
 
-@kernel
+@kernel_in_place
 def distance_powers(prototypes: FloatArray, n: int, x: FloatArray, p: float, out: FloatArray) -> None:
     """``out[i]`` = :func:`distance_power` of ``x`` to row ``i``, for the first ``n`` rows; several rows a pass."""
     i = 0
@@ -86,7 +96,7 @@ def distance_powers(prototypes: FloatArray, n: int, x: FloatArray, p: float, out
         i += 1
 
 
-@kernel
+@kernel_in_place
 def root(power: float, p: float) -> float:
     """The distance itself, from what :func:`distance_power` gives."""
     if p == 2.0:
@@ -96,13 +106,52 @@ def root(power: float, p: float) -> float:
     return float(power ** (1.0 / p))
 
 
-@kernel
+@kernel_in_place
 def unit_scale(x: FloatArray, epsilon: float) -> float:
     """What to multiply ``x`` with for unit length: 1 / (\\|x\\| + epsilon)."""
     return 1.0 / (np.sqrt(dot(x, x)) + epsilon)
 
 
-@kernel
+@kernel_in_place
+def lowest(scores: FloatArray, n: int) -> int:
+    """Index of the smallest of the first ``n`` scores, ties to the lowest; -1 if there are none.
+
+    Four at a time and without branches, because nobody can predict where the smallest is.
+    """
+    a = b = c = d = np.inf
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = min(a, scores[i]), min(b, scores[i + 1]), min(c, scores[i + 2]), min(d, scores[i + 3])
+        i += 4
+    while i < n:
+        a = min(a, scores[i])
+        i += 1
+    least = min(min(a, b), min(c, d))
+    for i in range(n):
+        if scores[i] == least:
+            return i
+    return -1
+
+
+@kernel_in_place
+def highest(scores: FloatArray, n: int) -> int:
+    """Index of the largest, likewise."""
+    a = b = c = d = -np.inf
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = max(a, scores[i]), max(b, scores[i + 1]), max(c, scores[i + 2]), max(d, scores[i + 3])
+        i += 4
+    while i < n:
+        a = max(a, scores[i])
+        i += 1
+    most = max(max(a, b), max(c, d))
+    for i in range(n):
+        if scores[i] == most:
+            return i
+    return -1
+
+
+@kernel_in_place
 def find_winners(scores: FloatArray, largest: bool, winners: IntArray) -> None:
     """Fill ``winners`` with the indices of the best scores: distinct, best first, ties to the lowest index.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
 
 SEEN, UNITS, JOURNALED = 0, 1, 2
@@ -87,7 +87,7 @@ def grown(array: Any, rows: int, fill: float = 0) -> Any:
     return larger
 
 
-@kernel
+@kernel_in_place
 def note(counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int) -> None:
     """Add a line to the journal; the caller has made sure that there is room."""
     line = journal[counters[JOURNALED]]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._lanes import blend
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
 
 
-@kernel
+@kernel_in_place
 def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
     """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
     number = prototype.dtype.type
@@ -25,7 +25,7 @@ def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
         prototype[i] = zero if abs(moved) < least else moved
 
 
-@kernel
+@kernel_in_place
 def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> None:
     length = np.sqrt(squared_length) + epsilon
     if length > 0.0:
@@ -34,7 +34,7 @@ def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> Non
             prototype[i] = prototype[i] * shrink
 
 
-@kernel
+@kernel_in_place
 def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
     """M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, where x' = scale * x has unit length."""
     keep = prototype.dtype.type(1.0 - rate)
@@ -42,13 +42,13 @@ def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate:
     _shrink(prototype, blend(prototype, x, keep, gain), epsilon)
 
 
-@kernel
+@kernel_in_place
 def renormalise(prototype: FloatArray, epsilon: float) -> None:
     """Bring ``prototype`` to unit length; a zero vector stays zero, also where ``epsilon`` is 0."""
     _shrink(prototype, dot(prototype, prototype), epsilon)
 
 
-@kernel
+@kernel_in_place
 def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
     """M <- scale * x, in place."""
     factor = prototype.dtype.type(scale)
@@ -56,7 +56,7 @@ def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
         prototype[i] = factor * x[i]
 
 
-@kernel
+@kernel_in_place
 def count_win(rates: FloatArray, wins: IntArray, unit: int, decay: float) -> None:
     """One more win for ``unit``, and a smaller rate for its next one."""
     rates[unit] *= decay

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
+from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, array, choice, either, integer, number
 from ccmem.base import CompetitiveMemory
-from ccmem.competition import distances
+from ccmem.competition import distance_powers, distances, lowest
 from ccmem.memory import UNITS, UnitState, new_units
 from ccmem.prediction import in_slabs, nearest
-from ccmem.update import count_win
+from ccmem.update import copy_scaled, count_win
 
 DISTANCE_RULES: dict[str, Rule] = {
     "n_units": integer(1),
@@ -24,15 +25,23 @@ DISTANCE_RULES: dict[str, Rule] = {
 }
 
 
-@kernel
-def open_unit(state: UnitState, settings: Any, x: FloatArray) -> int:
-    """Let ``x`` become the next unit; return its index."""
-    unit = state.counters[UNITS]
-    state.prototypes[unit] = x
-    state.rates[unit] = settings.learning_rate
-    count_win(state.rates, state.wins, unit, settings.rate_decay)
-    state.counters[UNITS] += 1
-    return unit
+@kernel_in_place
+def compete(state: UnitState, settings: Any, X: FloatArray, row: int) -> int:
+    """The unit nearest to a row of ``X``, after all distances have been filled in to ``settings.h``.
+
+    While there is room, a row that equals no unit becomes the next one, with index ``counters[UNITS]`` as it was.
+    """
+    x, n = X[row], state.counters[UNITS]
+    fetch(X, row + 1)
+    distance_powers(state.prototypes, n, x, settings.p, settings.h)
+    unit = lowest(settings.h, n)
+    if n == settings.n_units or (unit >= 0 and settings.h[unit] == 0.0):
+        return unit
+    copy_scaled(state.prototypes[n], x, 1.0)
+    state.rates[n] = settings.learning_rate
+    count_win(state.rates, state.wins, n, settings.rate_decay)
+    state.counters[UNITS] = n + 1
+    return n
 
 
 class DistanceMemory(CompetitiveMemory):

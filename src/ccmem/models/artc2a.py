@@ -31,11 +31,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ccmem import _naive
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
+from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dots, dots_and_square
+from ccmem.competition import dots, dots_and_square, highest
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
 from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 
@@ -101,6 +102,8 @@ class ARTSettings(NamedTuple):
     rate_decay: float
     reset_to_input: bool
     epsilon: float
+    h: FloatArray
+    """Room for the similarity to every unit."""
 
 
 @kernel
@@ -156,24 +159,24 @@ def merge_closest(state: ARTState, h: FloatArray) -> float:
     return similarity
 
 
-@kernel
+@kernel_in_place
 def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArray) -> int:
-    counters, bounded = state.counters, settings.max_units > 0
-    h = np.empty(state.prototypes.shape[0])
+    counters, bounded, h = state.counters, settings.max_units > 0, settings.h
     for r in range(X.shape[0]):
         x, n = X[r], counters[UNITS]
         if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
             return r
-        squared_length = dots_and_square(state.prototypes, 0, n, x, h)
+        fetch(X, r + 1)
+        squared_length = dots_and_square(state.prototypes, 0, n, x, counters[SEEN] % 2 == 1, h)
         if squared_length == 0.0:
             winners[r] = REJECTED
             counters[SEEN] += 1
             continue
         scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
-        best, best_match = -1, -np.inf
         for i in range(n):
-            if h[i] * scale > best_match:
-                best, best_match = i, h[i] * scale
+            h[i] *= scale
+        best = highest(h, n)
+        best_match = h[best] if n > 0 else -np.inf
         if best_match > state.vigilance[0]:
             renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
             count_win(state.rates, state.wins, best, settings.rate_decay)
@@ -284,5 +287,5 @@ class ARTC2A(CompetitiveMemory):
     def _settings(self) -> ARTSettings:
         return ARTSettings(
             int(self.max_units or 0), float(self.learning_rate), float(self.rate_decay),
-            self.vigilance_reset == "input", self._epsilon,
+            self.vigilance_reset == "input", self._epsilon, h=np.empty(len(self._state.prototypes)),
         )  # fmt: skip

@@ -42,11 +42,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ccmem import _naive
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
+from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dot, dots, dots_and_square
+from ccmem.competition import dot, dots, dots_and_square, highest
 from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 from ccmem.models import adaptive
 from ccmem.prediction import most_similar_sketched
@@ -145,23 +146,23 @@ class CCMSettings(NamedTuple):
     rate_decay: float
     consecutive: bool
     epsilon: float
+    h: FloatArray
+    """Room for the similarity to every slot of a block."""
 
 
-@kernel
+@kernel_in_place
 def search(state: CCMState, settings: CCMSettings, h: FloatArray, scale: float) -> int:
     """The slot of the block in use that learns a sample, from its products ``h`` with all of them; or REJECTED."""
     start = state.counters[POINTER] * settings.n_slots
-    best, best_match = 0, -np.inf
     for k in range(settings.n_slots):
-        match = h[k] * scale
-        if match > best_match:
-            best, best_match = k, match
-    if best_match > settings.vigilance:
+        h[k] *= scale
+    best = highest(h, settings.n_slots)
+    if h[best] > settings.vigilance:
         return start + best
     spare, spare_match = REJECTED, -np.inf
     for k in range(settings.n_slots):
-        if state.wins[start + k] <= settings.commit_limit and h[k] * scale > spare_match:
-            spare, spare_match = start + k, h[k] * scale
+        if state.wins[start + k] <= settings.commit_limit and h[k] > spare_match:
+            spare, spare_match = start + k, h[k]
     return spare
 
 
@@ -201,7 +202,7 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
     return REJECTED
 
 
-@kernel
+@kernel_in_place
 def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
     """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
 
@@ -220,7 +221,7 @@ def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, sca
     return REJECTED
 
 
-@kernel
+@kernel_in_place
 def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
     """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
     counters, recalls = state.counters, state.recalls
@@ -245,16 +246,18 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h:
     recalls[:blocks] = 0
 
 
-@kernel
+@kernel_in_place
 def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    counters = state.counters
-    h = np.empty(settings.n_slots)
+    counters, h = state.counters, settings.h
     for r in range(X.shape[0]):
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
             return r
         x = X[r]
+        fetch(X, r + 1)
         start = counters[POINTER] * settings.n_slots
-        square = dots_and_square(state.prototypes, start, start + settings.n_slots, x, h)
+        square = dots_and_square(
+            state.prototypes, start, start + settings.n_slots, x, counters[SEEN] % 2 == 1, h
+        )
         scale = 1.0 / (np.sqrt(square) + settings.epsilon)
         slot = search(state, settings, h, scale)
         if slot != REJECTED:
@@ -449,11 +452,9 @@ class CCM(CompetitiveMemory):
     def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
         return () if self._signed else ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
-    @staticmethod
-    def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
-        if isinstance(state, adaptive.SignatureState):
-            return adaptive.learn(state, settings, X, winners)
-        return learn(state, settings, X, winners)
+    @property
+    def _learn_kernel(self) -> Any:  # type: ignore[override]
+        return adaptive.learn if self._signed else learn
 
     def _able(self) -> BoolArray:
         return self._state.wins[: self.n_units_] > 0
@@ -542,5 +543,5 @@ class CCM(CompetitiveMemory):
         return CCMSettings(
             int(self.n_slots), float(self.vigilance), float(recall_vigilance), int(self.alarm_limit),
             int(self.recall_limit), int(self.commit_limit), float(self.rate_decay), self.counters == "consecutive",
-            self._epsilon,
+            self._epsilon, h=np.empty(self.n_slots),
         )  # fmt: skip

@@ -9,7 +9,8 @@ For a sample x, prototypes M[i], precision g = 1 / variance and temperature T (p
 Source: A. Ororbia, "Continual Competitive Memory", 2021, equations 9 to 11. The printed denominator,
 sum_j -g exp(h[j] / T), is a misprint: it is no distribution. Chosen here: a posterior below the resolution of the
 data's float type counts as zero; a move never overshoots the sample; the nearest unit is the one that "wins", and its
-rate alone decays. Ties go to the lowest index.
+rate alone decays. Ties go to the lowest index. The sum over j begins with the nearest unit, whose term is 1 once all
+are divided by it, so that terms below the resolution of that sum need not be computed to leave it as it is.
 
 >>> import numpy as np
 >>> memory = IncrementalGMM(n_units=2, temperature=1.0, learning_rate=0.5)
@@ -26,12 +27,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ccmem import _naive
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, number
-from ccmem.competition import distance_powers, root
+from ccmem.competition import root
 from ccmem.memory import SEEN, UNITS, UnitState
-from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, open_unit
+from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
 from ccmem.update import count_win, hebbian_move
 
 
@@ -51,9 +52,9 @@ def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: 
         w = powers.index(min(powers))
         h = [_naive.distance(x, m, p) for m in M]
         z = [math.exp(-precision * (h[i] - h[w]) / temperature) for i in range(len(M))]
-        total = 0.0
-        for value in z:
-            total += value
+        total = z[w]
+        for i in range(len(M)):
+            total += z[i] if i != w else 0.0
         for i in range(len(M)):
             if z[i] / total >= np.finfo(X.dtype).eps:
                 M[i] = _naive.faded(M[i] + X.dtype.type(min(1.0, v[i] * precision * (z[i] / total))) * (x - M[i]))
@@ -70,40 +71,49 @@ class GMMSettings(NamedTuple):
     p: float
     learning_rate: float
     rate_decay: float
+    h: FloatArray
+    """Room for the distance to every unit,"""
+    near: IntArray
+    """and for the units whose posterior may count."""
 
 
 LEAVES_NO_TRACE = -36.8
 """exp of less is below half the resolution of doubles at 1: added to a sum of 1 or more, it changes nothing."""
 
 
-@kernel
+@kernel_in_place
+def far_power(settings: GMMSettings, nearest: float) -> float:
+    """A distance before its root beyond which a unit surely leaves no trace."""
+    far = (nearest - LEAVES_NO_TRACE * settings.temperature / settings.precision) * (1.0 + 1e-9)
+    if settings.p == 2.0:
+        return far * far
+    return far if settings.p == 1.0 or settings.p == np.inf else far**settings.p
+
+
+@kernel_in_place
 def learn(state: UnitState, settings: GMMSettings, X: FloatArray, winners: IntArray) -> int:
-    h = np.empty(settings.n_units)
+    h, near = settings.h, settings.near
     resolution = np.finfo(state.prototypes.dtype).eps
     for r in range(X.shape[0]):
-        x, n = X[r], state.counters[UNITS]
-        distance_powers(state.prototypes, n, x, settings.p, h)
-        w, least = -1, np.inf
-        for i in range(n):
-            if h[i] < least:
-                w, least = i, h[i]
-        if n < settings.n_units and least > 0.0:
-            winners[r] = open_unit(state, settings, x)
-        else:
-            nearest = root(least, settings.p)
-            for i in range(n):  # a loop of its own: the compiler makes vectors of it
-                farther = root(h[i], settings.p) - nearest
-                h[i] = -settings.precision * farther / settings.temperature
-            total = 0.0
-            for i in range(n):
-                h[i] = 0.0 if i > w and h[i] < LEAVES_NO_TRACE else math.exp(h[i])
+        n = state.counters[UNITS]
+        w = compete(state, settings, X, r)
+        if w < n:
+            nearest = root(h[w], settings.p)
+            far, found = far_power(settings, nearest), 0
+            for i in range(n):  # without a branch: nobody can predict it
+                near[found] = i
+                found += h[i] <= far and i != w
+            total = 1.0
+            for i in near[:found]:
+                h[i] = math.exp(-settings.precision * (root(h[i], settings.p) - nearest) / settings.temperature)
                 total += h[i]
-            for i in range(n):
-                if h[i] >= resolution and h[i] / total >= resolution:  # the first says it quickly: total >= 1
+            near[found], h[w] = w, 1.0
+            for i in near[: found + 1]:
+                if h[i] / total >= resolution:
                     move = state.rates[i] * settings.precision * (h[i] / total)
-                    hebbian_move(state.prototypes[i], x, min(1.0, move))
+                    hebbian_move(state.prototypes[i], X[r], min(1.0, move))
             count_win(state.rates, state.wins, w, settings.rate_decay)
-            winners[r] = w
+        winners[r] = w
         state.counters[SEEN] += 1
     return X.shape[0]
 
@@ -159,4 +169,5 @@ class IncrementalGMM(DistanceMemory):
         return GMMSettings(
             int(self.n_units), float(self.precision), float(self.temperature), float(self.p),
             float(self.learning_rate), float(self.rate_decay),
+            h=np.empty(self.n_units), near=np.empty(self.n_units, np.int64),
         )  # fmt: skip

@@ -26,12 +26,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ccmem import _naive
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, integer
-from ccmem.competition import distance_powers, find_winners
+from ccmem.competition import find_winners
 from ccmem.memory import SEEN, UNITS, UnitState
-from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, open_unit
+from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
 from ccmem.update import count_win, hebbian_move
 
 
@@ -63,28 +63,25 @@ class WTASettings(NamedTuple):
     p: float
     learning_rate: float
     rate_decay: float
+    h: FloatArray
+    """Room for the distance to every unit,"""
+    best: IntArray
+    """and for the winners of a sample."""
 
 
-@kernel
+@kernel_in_place
 def learn(state: UnitState, settings: WTASettings, X: FloatArray, winners: IntArray) -> int:
-    h = np.empty(settings.n_units)
-    best = np.empty(settings.n_winners, np.int64)
     for r in range(X.shape[0]):
-        x, n = X[r], state.counters[UNITS]
-        distance_powers(state.prototypes, n, x, settings.p, h)
-        w, least = best[: min(n, settings.n_winners)], np.inf
-        for i in range(n):
-            if h[i] < least:
-                w[0], least = i, h[i]
-        if n < settings.n_units and least > 0.0:
-            winners[r] = open_unit(state, settings, x)
-        else:
+        n = state.counters[UNITS]
+        winners[r] = compete(state, settings, X, r)
+        if winners[r] < n:
+            w = settings.best[: min(n, settings.n_winners)]
+            w[0] = winners[r]
             if w.shape[0] > 1:
-                find_winners(h[:n], False, w)
+                find_winners(settings.h[:n], False, w)
             for i in w:
-                hebbian_move(state.prototypes[i], x, state.rates[i])
+                hebbian_move(state.prototypes[i], X[r], state.rates[i])
                 count_win(state.rates, state.wins, i, settings.rate_decay)
-            winners[r] = w[0]
         state.counters[SEEN] += 1
     return X.shape[0]
 
@@ -136,5 +133,6 @@ class IncrementalWTA(DistanceMemory):
 
     def _settings(self) -> WTASettings:
         return WTASettings(
-            int(self.n_units), int(self.n_winners), float(self.p), float(self.learning_rate), float(self.rate_decay)
-        )
+            int(self.n_units), int(self.n_winners), float(self.p), float(self.learning_rate), float(self.rate_decay),
+            h=np.empty(self.n_units), best=np.empty(self.n_winners, np.int64),
+        )  # fmt: skip
