@@ -12,7 +12,9 @@ from benchmarks.data import images_like
 from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
 from ccmem.competition import dot, unit_scale
+from ccmem.memory import settled
 from ccmem.models import ccm
+from ccmem.prediction import most_similar
 
 NEVER = 1 << 40
 
@@ -41,6 +43,7 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
         slots = rng.standard_normal((n, width), np.float32) * np.float32(0.3)
         slots.reshape(n_blocks, n_slots, width)[...] += rng.standard_normal((n_blocks, 1, width), np.float32)
     slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
+    slots = settled(slots)  # on cache lines, as a memory's arrays are
     counters = memory._state.counters.copy()
     counters[[ccm.UNITS, ccm.BLOCKS, ccm.POINTER]] = n, n_blocks, n_blocks - 1
     wins = np.ones(n, np.int64)
@@ -54,7 +57,12 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
 
 def staying(memory: CCM, n: int, rng: np.random.Generator) -> np.ndarray:
     """Samples close to slots of the block in use."""
-    slots = memory._state.prototypes[-memory.n_slots :][rng.integers(0, memory.n_slots, n)]
+    return close_to(memory._state.prototypes[-memory.n_slots :], n, rng)
+
+
+def close_to(prototypes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Samples close to some of these."""
+    slots = prototypes[rng.integers(0, len(prototypes), n)]
     return (slots + 0.02 * rng.standard_normal(slots.shape, np.float32) / np.sqrt(slots.shape[1])).astype(np.float32)
 
 
@@ -75,8 +83,22 @@ def learning(name: str, memory: CCM, X: np.ndarray, chunk: int | None = None) ->
     return Subject(name, len(X), prepare)
 
 
+def predicting(memory: CCM, rows: np.ndarray) -> list[Subject]:
+    """The memory finds the best slot of every row, and a matrix product with all slots does."""
+    prototypes, every = memory._state.prototypes, memory._able()
+
+    def by_product() -> np.ndarray:
+        winners = np.empty(len(rows), np.int64)
+        most_similar(rows, prototypes, every, memory._epsilon, winners)
+        return winners
+
+    assert np.array_equal(memory.predict(rows), by_product()), "pruning is exact"
+    return [Subject("predict", len(rows), lambda: lambda: memory.predict(rows)),
+            Subject("predict_plain", len(rows), lambda: by_product)]  # fmt: skip
+
+
 def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Streams that stay in one block, and streams that miss every time, in memories of growing size."""
+    """Streams that stay in one block, streams that miss every time, and prediction, in memories of growing size."""
     lines = []
     for kind in ("scattered", "images"):
         memories = {size: memory_of(size, 25, 784, kind, rng) for size in sizes}
@@ -90,6 +112,8 @@ def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[d
             every = (state.prototypes, state.wins, last - 25, last, memory.vigilance, 1e-5, rows)
             plain = Subject("plain", len(rows), lambda every=every: lambda: look_at_everything(*every))  # type: ignore[misc]
             times = take_turns([learning("miss", memory, rows), plain], min(rounds, 5))
+            known = close_to(state.prototypes, 200, np.random.default_rng(size))
+            times |= take_turns(predicting(memory, known), min(rounds, 3))
             lines.append({
                 "kind": kind, "blocks": size, "matched": int(look_at_everything(*every)),
                 "stay": spread(stays[str(size)]), **{name: spread(values) for name, values in times.items()},

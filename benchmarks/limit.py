@@ -1,9 +1,11 @@
 """The limit: bare loops that do the dot products and row updates a model had to do, and nothing else.
 
 What there is to do is counted by the run itself: the model learns the stream once, sample by sample, and what changed
-is noted. Then three loops are written as fast as numba lets one write them (plain loops with the flags that allow
-reordering and fused multiply-add, one row or four rows at a time, and ccmem's own sums in lanes), on rows that begin
-with a cache line; the fastest is the limit.
+is noted. Where units are compared by direction, the length of x is one more dot product, and a row update ends with
+unit length, which takes the dot product of the row with itself. Then three loops are written as fast as numba lets one
+write them (plain loops, one row or four rows at a time, and ccmem's sums in lanes, all with the flags that allow
+reordering and fused multiply-add, which ccmem itself does without), on rows that begin with a cache line; the fastest
+is the limit.
 """
 
 from __future__ import annotations
@@ -118,8 +120,11 @@ def _loop(compare: Any, by_distance: bool) -> Any:
         keep = np.float32(1) - rate
         for r in range(X.shape[0]):
             x = X[r]
-            total += compare(M, first[r], first[r] + count[r], x)
-            total += compare(M, 0, min(extra[r], M.shape[0]), x)
+            total += compare(M, first[r], first[r] + count[r], x, not by_distance)
+            left = extra[r]
+            while left > 0:
+                total += compare(M, 0, min(left, M.shape[0]), x, False)
+                left -= M.shape[0]
             for k in range(done, ends[r]):
                 m = M[updates[k]]
                 if by_distance:
@@ -142,18 +147,17 @@ def _loop(compare: Any, by_distance: bool) -> Any:
 def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
     """The three ways to write it."""
     one, four = (_square, _squares_4) if by_distance else (_product, _products_4)
-    # similarities also need the length of x: in the lanes it comes with the first pass, as in the models
 
     @numba.njit(nogil=True, fastmath=FLAGS)
-    def singly(M, first, stop, x):  # type: ignore[no-untyped-def]
-        total = 0.0 if by_distance or stop == first else one(x, x)
+    def singly(M, first, stop, x, with_length):  # type: ignore[no-untyped-def]
+        total = one(x, x) if with_length else 0.0
         for i in range(first, stop):
             total = max(total, one(M[i], x))
         return total
 
     @numba.njit(nogil=True, fastmath=FLAGS)
-    def by_fours(M, first, stop, x):  # type: ignore[no-untyped-def]
-        total, i = 0.0 if by_distance or stop == first else one(x, x), first
+    def by_fours(M, first, stop, x, with_length):  # type: ignore[no-untyped-def]
+        total, i = one(x, x) if with_length else 0.0, first
         while i + 4 <= stop:
             total = max(total, four(M, i, x))
             i += 4
@@ -169,12 +173,12 @@ def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
         return loops
     term = _lanes.SQUARE if by_distance else _lanes.PRODUCT
     pair, rows, n = _lanes.pair_sum(*term), _lanes.row_sums(*term), _lanes.ROWS
-    rows_and_x = _lanes.row_sums(*term, with_x=not by_distance)
+    rows_and_x = _lanes.row_sums(*term, with_x=True)
 
-    @numba.njit(nogil=True)
-    def in_lanes(M, first, stop, x):  # type: ignore[no-untyped-def]
+    @numba.njit(nogil=True, fastmath=FLAGS)
+    def in_lanes(M, first, stop, x, with_length):  # type: ignore[no-untyped-def]
         total, i = 0.0, first
-        if i + n <= stop:
+        if with_length and i + n <= stop:  # it comes with the first pass, as in the models
             for value in rows_and_x(M, i, x):
                 total = max(total, value)
             i += n

@@ -157,11 +157,13 @@ def _growth(growth: Figures) -> str:
     lines = [
         '\n## How the cost of CCM grows\n\nMicroseconds a sample, 25 slots a block, 784 wide. "Scattered": every '
         'block its own random direction. "Images": non-negative mixtures of a few strokes, the blocks all over them. '
-        "Unpruned: a look at every slot.\n\n"
-        "| memory | blocks | stays in one block | misses every time | misses, unpruned |\n|---|---|---|---|---|"
+        "Unpruned: a look at every slot; in prediction, a matrix product. The rows to predict lie close to slots.\n\n"
+        "| memory | blocks | stays in one block | misses every time | unpruned | predicts | unpruned |\n"
+        "|---|---|---|---|---|---|---|"
     ]
     for line in growth["blocks"]:
-        costs = " | ".join(f"{1e6 * line[key]['median']:,.2f}" for key in ("stay", "miss", "plain"))
+        keys = ("stay", "miss", "plain", "predict", "predict_plain")
+        costs = " | ".join(f"{1e6 * line[key]['median']:,.2f}" if key in line else "-" for key in keys)
         lines.append(f"| {line['kind']} | {line['blocks']:,} | {costs} |")
     for what, title in (("slots", "slots a block"), ("width", "width"), ("chunk", "samples a call")):
         sizes = " | ".join(f"{line['size']:,}" for line in growth[what])

@@ -43,10 +43,10 @@ def test_sums_of_many_rows_are_those_of_each(dtype):
         assert out.tolist() == expected
         for backwards in (False, True):
             out[:] = np.nan
-            assert competition.dots_and_square(M, 1, n + 1, x, backwards, out) == _naive.dot(x, x)
+            assert competition.dots_and_square(M, 1, n + 1, x[None], 0, backwards, out) == _naive.dot(x, x)
             assert out.tolist() == expected
         for p in (1.0, 2.0, 3.0):
-            competition.distance_powers(M, n, x, p, out)
+            competition.distance_powers(M, n, x[None], 0, p, out)
             np.testing.assert_allclose(out, [_naive.distance_power(x, m, p) for m in M[:n]], rtol=0 if p < 3 else 1e-14)
 
 

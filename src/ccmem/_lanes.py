@@ -242,35 +242,33 @@ largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(in
 """``largest_sum(a, b)``: the largest a[i] + b[i], none of them NaN."""
 
 
-_LINE, _LONGEST_FETCH = 64, 1 << 16
-"""In bytes: a line of the cache; rows that are longer would be gone again before they are needed."""
+_LINE = 64
 
 
 def _emit_fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     matrix = _array(context, builder, signature.args[0], arguments[0])
     width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
-    start = builder.mul(arguments[1], width)
+    row = builder.gep(matrix.data, [builder.mul(arguments[1], width)])
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    number = signature.args[0].dtype.bitwidth // 8
-    with builder.if_then(builder.icmp_unsigned("<=", width, _I64(_LONGEST_FETCH // number))):
-        with cgutils.for_range_slice(builder, _I64(0), width, _I64(_LINE // number), intp=_I64) as (index, _):
-            line = builder.bitcast(builder.gep(matrix.data, [builder.add(start, index)]), byte)
-            builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # to be read, into the second level, as data
+    step = _I64(_LINE * 8 // signature.args[0].dtype.bitwidth)
+    with cgutils.for_range_slice(builder, arguments[2], arguments[3], step, intp=_I64) as (column, _):
+        line = builder.bitcast(builder.gep(row, [column]), byte)
+        builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # to be read, into the second level, as data
     return context.get_dummy_value()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _fetch(typing_context: Any, matrix: Any, row: Any) -> Any:
+def _fetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any) -> Any:
     if matrix.ndim != 2 or matrix.layout != "C":
         raise TypeError(f"a contiguous matrix is needed, got {matrix}")
-    return types.void(matrix, types.int64), _emit_fetch
+    return types.void(matrix, types.int64, types.int64, types.int64), _emit_fetch
 
 
-fetch = _fetch if JIT_ENABLED else lambda matrix, row: None
-"""``fetch(matrix, row)``: bring a row that will be needed soon nearer, if it is not too long. One beyond the last does no
-harm."""
+fetch = _fetch if JIT_ENABLED else lambda matrix, row, start, stop: None
+"""``fetch(matrix, row, start, stop)``: bring these columns of a row that will be needed soon nearer. Beyond the end of
+the matrix it does no harm. A few lines at a time: the processor can wait for so many, and other reads queue up."""
 
 
 def _product(builder: Any, x: Any, y: Any) -> Any:

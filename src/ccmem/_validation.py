@@ -81,6 +81,10 @@ SURELY_SMALL = 0.99e30
 """A vector whose squares add up to less holds no number beyond 1e15, and neither NaN nor infinity."""
 
 
+_FETCH_AHEAD = 4096
+"""How many numbers before they are needed a look at all of them asks for them."""
+
+
 @kernel_in_place
 def sum_of_squares(x: FloatArray) -> float:
     """Squared length of one vector: the quickest look at all its numbers."""
@@ -90,8 +94,9 @@ def sum_of_squares(x: FloatArray) -> float:
 @kernel_in_place
 def _first_suspect(X: FloatArray) -> int:
     """The first row whose numbers are not surely small."""
+    ahead = 1 + _FETCH_AHEAD // X.shape[1]
     for r in range(X.shape[0]):
-        fetch(X, r + 4)
+        fetch(X, r + ahead, 0, X.shape[1])
         if not dot(X[r], X[r]) < SURELY_SMALL:  # also if it is NaN
             return r
     return X.shape[0]
@@ -137,6 +142,10 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
     ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
     """
     reset = dtype is None
+    if not reset and _is_just_right(estimator, X, dtype):
+        if finite:
+            check_finite(X)
+        return X
     with columns_kept_on_error(estimator):
         checked: FloatArray = validate_data(
             estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
@@ -147,6 +156,14 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
         if finite:
             check_finite(checked)
     return checked
+
+
+def _is_just_right(estimator: Any, X: Any, dtype: Any) -> bool:
+    """Whether there is nothing to convert and nothing to complain about: scikit-learn takes long to say so."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.carray:
+        return False
+    known = vars(estimator)
+    return len(X) > 0 and X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def _as_writeable(X: FloatArray) -> FloatArray:

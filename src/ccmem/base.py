@@ -156,7 +156,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return int(winner[0])
 
     def _take_at_hand(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
-        """Kernel, settings and room for a winner, kept until something is assigned: one sample should not pay for it."""
+        """Kernel, settings and room for a winner, kept until something is assigned: a sample should not pay for it."""
         settings, winner = self._settings(), np.empty(1, np.int64)
         learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
         self.__dict__["_at_hand"] = learn, settings, winner

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccmem._jit import kernel, kernel_in_place
-from ccmem._lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, row_sums
+from ccmem._lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, fetch, pair_sum, row_sums
 from ccmem._lanes import LANES as LANES
 from ccmem._typing import BoolArray, FloatArray, IntArray
 
@@ -42,15 +42,19 @@ def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: Floa
 
 @kernel_in_place
 def dots_and_square(
-    prototypes: FloatArray, start: int, stop: int, x: FloatArray, backwards: bool, out: FloatArray
+    prototypes: FloatArray, start: int, stop: int, X: FloatArray, row: int, backwards: bool, out: FloatArray
 ) -> float:
-    """:func:`dots`, and what ``dot(x, x)`` is: the length of x comes with the pass over it.
+    """:func:`dots` with a row of ``X``, and what its dot product with itself is, which comes with the pass over it.
 
-    Going ``backwards`` every other time finds the rows read last still in the nearest cache.
+    Going ``backwards`` every other time finds the prototypes read last still in the nearest cache. Meanwhile the next
+    row of ``X`` is fetched.
     """
+    x = X[row]
     passes = (stop - start) // ROWS
+    share = x.shape[0] // max(passes, 1) + 1
     square = 0.0 if passes else dot(x, x)
     for n in range(passes):
+        fetch(X, row + 1, n * share, (n + 1) * share)
         k = ROWS * (passes - 1 - n if backwards else n)
         if n == 0:
             out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4], square = _dots_and_square(prototypes, start + k, x)
@@ -82,10 +86,17 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
 
 
 @kernel_in_place
-def distance_powers(prototypes: FloatArray, n: int, x: FloatArray, p: float, out: FloatArray) -> None:
-    """``out[i]`` = :func:`distance_power` of ``x`` to row ``i``, for the first ``n`` rows; several rows a pass."""
-    i = 0
+def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: float, out: FloatArray) -> None:
+    """``out[i]`` = :func:`distance_power` of a row of ``X`` to prototype ``i``, for the first ``n``; several a pass.
+
+    Meanwhile the next row of ``X`` is fetched.
+    """
+    x = X[row]
+    share = x.shape[0] // max(n // ROWS, 1) + 1
+    i = column = 0
     while i + ROWS <= n and (p == 2.0 or p == 1.0):
+        fetch(X, row + 1, column, column + share)
+        column += share
         if p == 2.0:
             out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _squared_distances(prototypes, i, x)
         else:
@@ -228,7 +239,7 @@ def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) 
     n = prototypes.shape[0]
     h = np.empty(n)
     for r in range(X.shape[0]):
-        distance_powers(prototypes, n, X[r], p, h)
+        distance_powers(prototypes, n, X, r, p, h)
         for i in range(n):
             out[r, i] = root(h[i], p)
 
@@ -254,7 +265,7 @@ def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float
     n = prototypes.shape[0]
     h = np.empty(n)
     for r in range(X.shape[0]):
-        distance_powers(prototypes, n, X[r], p, h)
+        distance_powers(prototypes, n, X, r, p, h)
         best, best_score = -1, np.inf
         for i in range(n):
             if competes[i] and h[i] < best_score:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ccmem._jit import kernel_in_place
-from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, array, choice, either, integer, number
 from ccmem.base import CompetitiveMemory
@@ -31,13 +30,12 @@ def compete(state: UnitState, settings: Any, X: FloatArray, row: int) -> int:
 
     While there is room, a row that equals no unit becomes the next one, with index ``counters[UNITS]`` as it was.
     """
-    x, n = X[row], state.counters[UNITS]
-    fetch(X, row + 1)
-    distance_powers(state.prototypes, n, x, settings.p, settings.h)
+    n = state.counters[UNITS]
+    distance_powers(state.prototypes, n, X, row, settings.p, settings.h)
     unit = lowest(settings.h, n)
     if n == settings.n_units or (unit >= 0 and settings.h[unit] == 0.0):
         return unit
-    copy_scaled(state.prototypes[n], x, 1.0)
+    copy_scaled(state.prototypes[n], X[row], 1.0)
     state.rates[n] = settings.learning_rate
     count_win(state.rates, state.wins, n, settings.rate_decay)
     state.counters[UNITS] = n + 1

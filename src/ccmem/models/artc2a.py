@@ -32,7 +32,6 @@ import numpy as np
 
 from ccmem import _naive
 from ccmem._jit import kernel, kernel_in_place
-from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
@@ -166,8 +165,7 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
         x, n = X[r], counters[UNITS]
         if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
             return r
-        fetch(X, r + 1)
-        squared_length = dots_and_square(state.prototypes, 0, n, x, counters[SEEN] % 2 == 1, h)
+        squared_length = dots_and_square(state.prototypes, 0, n, X, r, counters[SEEN] % 2 == 1, h)
         if squared_length == 0.0:
             winners[r] = REJECTED
             counters[SEEN] += 1

@@ -43,7 +43,6 @@ import numpy as np
 
 from ccmem import _naive
 from ccmem._jit import kernel, kernel_in_place
-from ccmem._lanes import fetch
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
@@ -151,24 +150,37 @@ class CCMSettings(NamedTuple):
 
 
 @kernel_in_place
-def search(state: CCMState, settings: CCMSettings, h: FloatArray, scale: float) -> int:
-    """The slot of the block in use that learns a sample, from its products ``h`` with all of them; or REJECTED."""
-    start = state.counters[POINTER] * settings.n_slots
-    for k in range(settings.n_slots):
-        h[k] *= scale
-    best = highest(h, settings.n_slots)
-    if h[best] > settings.vigilance:
-        return start + best
+def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -> int:
+    """The slot of a block that learns a sample, from the similarity ``h`` and the wins of each; or REJECTED."""
+    best = highest(h, h.shape[0])
+    if h[best] > vigilance:
+        return best
     spare, spare_match = REJECTED, -np.inf
-    for k in range(settings.n_slots):
-        if state.wins[start + k] <= settings.commit_limit and h[k] > spare_match:
-            spare, spare_match = start + k, h[k]
+    for k in range(h.shape[0]):
+        if wins[k] <= commit_limit and h[k] > spare_match:
+            spare, spare_match = k, h[k]
     return spare
+
+
+@kernel_in_place
+def find_by_products(
+    prototypes: FloatArray, wins: IntArray, pointer: int, threshold: float, x: FloatArray, scale: float, h: FloatArray
+) -> int:
+    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED."""
+    n_slots = h.shape[0]
+    for block in range(wins.shape[0] // n_slots):
+        if block != pointer:
+            start = block * n_slots
+            dots(prototypes, start, start + n_slots, x, h)
+            for k in range(n_slots):
+                if h[k] * scale > threshold and wins[start + k] > 0:
+                    return block
+    return REJECTED
 
 
 @kernel
 def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
-    """As :func:`find_in_long_term`, but blocks and slots whose sketches rule out a match are passed over."""
+    """As :func:`find_by_products`, but blocks and slots whose sketches rule out a match are passed over."""
     n_slots, threshold = settings.n_slots, settings.recall_vigilance
     outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
     sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
@@ -203,31 +215,16 @@ def find_by_sketches(state: CCMState, settings: CCMSettings, x: FloatArray, scal
 
 
 @kernel_in_place
-def find_in_long_term(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
-    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED.
-
-    A large memory is asked through its sketches.
-    """
-    n_slots, threshold = settings.n_slots, settings.recall_vigilance
-    if state.counters[BLOCKS] > WORTH_IT:
-        return find_by_sketches(state, settings, x, scale, h)
-    for block in range(state.counters[BLOCKS]):
-        if block != state.counters[POINTER]:
-            start = block * n_slots
-            dots(state.prototypes, start, start + n_slots, x, h)
-            for k in range(n_slots):
-                if h[k] * scale > threshold and state.wins[start + k] > 0:
-                    return block
-    return REJECTED
-
-
-@kernel_in_place
 def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
     """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    hit = find_in_long_term(state, settings, x, scale, h)
+    if blocks > WORTH_IT:
+        hit = find_by_sketches(state, settings, x, scale, h)
+    else:
+        wins = state.wins[: counters[UNITS]]
+        hit = find_by_products(state.prototypes, wins, pointer, settings.recall_vigilance, x, scale, h)
     if hit != REJECTED:
         recalls[hit] += 1
     recalled = int(np.argmax(recalls[:blocks]))
@@ -253,14 +250,14 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
             return r
         x = X[r]
-        fetch(X, r + 1)
         start = counters[POINTER] * settings.n_slots
-        square = dots_and_square(
-            state.prototypes, start, start + settings.n_slots, x, counters[SEEN] % 2 == 1, h
-        )
+        square = dots_and_square(state.prototypes, start, start + settings.n_slots, X, r, counters[SEEN] % 2 == 1, h)
         scale = 1.0 / (np.sqrt(square) + settings.epsilon)
-        slot = search(state, settings, h, scale)
+        for k in range(settings.n_slots):
+            h[k] *= scale
+        slot = search(h, state.wins[start : start + settings.n_slots], settings.vigilance, settings.commit_limit)
         if slot != REJECTED:
+            slot += start
             renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
             count_win(state.rates, state.wins, slot, settings.rate_decay)
             if settings.consecutive and counters[ALARM] > 0:
@@ -453,7 +450,7 @@ class CCM(CompetitiveMemory):
         return () if self._signed else ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
     @property
-    def _learn_kernel(self) -> Any:  # type: ignore[override]
+    def _learn_kernel(self) -> Any:
         return adaptive.learn if self._signed else learn
 
     def _able(self) -> BoolArray:
