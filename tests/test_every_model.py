@@ -174,6 +174,25 @@ def test_learn_one_takes_lists_and_integers(model):
     assert memory.predict_one([1, 2, 3]) == other.predict([[1, 2, 3]])[0]
 
 
+def unaligned(x):
+    return np.frombuffer(b"?" + x.tobytes(), np.uint8)[1:].view(x.dtype)
+
+
+@every_model
+def test_single_samples_of_any_kind_and_after_any_change_are_learned_as_chunks_are(model):
+    kinds = [np.copy, lambda x: np.repeat(x, 2)[::2], lambda x: x.astype(">f8"), unaligned,
+             lambda x: np.vstack([x, x]).view(np.recarray)[0], np.copy, list]  # fmt: skip
+    X = some_rows()
+    singly, chunked = seeded(model), seeded(model)
+    for k, x in enumerate(X):
+        if k == len(X) // 2:
+            for memory in (singly, chunked):
+                memory.set_params(learning_rate=0.011)
+        singly.learn_one(kinds[k % len(kinds)](x))
+        chunked.partial_fit(x[np.newaxis])
+    assert_same(snapshot(singly), snapshot(chunked))
+
+
 @every_model
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_zero_vectors_are_no_error_and_make_no_nan(model, dtype):

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 
 import ccmem
-from ccmem._jit import JIT_ENABLED
+from ccmem._jit import JIT_ENABLED, kernel_in_place
 
 PACKAGE = Path(ccmem.__file__).parent
 needs_jit = pytest.mark.skipif(not JIT_ENABLED, reason="nothing is compiled with the JIT off")
@@ -61,6 +63,16 @@ def test_a_long_compile_says_so_and_a_short_one_does_not(tmp_path):
     assert "compiling kernels" in run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr
     assert run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr == ""  # loaded, not compiled
     assert run(code.format(600), PACKAGE.parent, tmp_path / "b").stderr == ""
+
+
+@needs_jit
+def test_a_kernel_in_place_cannot_allocate():
+    @kernel_in_place
+    def fill(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(numba.core.errors.NumbaError):
+        fill(3)
 
 
 def test_importing_ccmem_loads_nothing_heavy():

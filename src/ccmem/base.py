@@ -92,7 +92,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     @abstractmethod
     def _settings(self) -> tuple[Any, ...]:
-        """The parameters the kernel needs, as numbers of fixed type."""
+        """The parameters the kernel needs, as numbers of fixed type, and room for what it notes about a sample."""
 
     @staticmethod
     @abstractmethod
@@ -355,7 +355,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         prototypes = self._state.prototypes
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
             return None
-        return x.reshape(1, -1) if sum_of_squares(x) < SURELY_SMALL else None
+        return x[np.newaxis] if sum_of_squares(x) < SURELY_SMALL else None
 
     # Saving ------------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ccmem import IncrementalGMM, IncrementalWTA
+from ccmem.models import gmm
 
 rng = np.random.default_rng(5)
 X, START = rng.normal(size=(200, 6)), rng.normal(size=(5, 6))
@@ -37,3 +39,13 @@ def test_far_samples_do_not_underflow():
 def test_a_move_never_overshoots():
     memory = IncrementalGMM(1, precision=100.0, learning_rate=1.0, init=[[0.0]]).fit([[5.0]])
     assert memory.prototypes_.ravel().tolist() == [5.0]
+
+
+@pytest.mark.parametrize(("p", "temperature"), [(1.0, 0.1), (2.0, 0.05), (np.inf, 0.03)])
+def test_units_too_far_to_leave_a_trace_may_be_left_out(p, temperature):
+    memory = IncrementalGMM(60, temperature=temperature, p=p).partial_fit(X)
+    h = memory.transform(X)
+    near = h - h.min(axis=1, keepdims=True) < -gmm.LEAVES_NO_TRACE * temperature
+    assert 10 < np.median(near.sum(axis=1)) < 40
+    expected = gmm.naive(X, n_units=60, precision=1.0, temperature=temperature, p=p, learning_rate=0.1, rate_decay=1.0)
+    np.testing.assert_array_equal(memory.prototypes_, expected["prototypes_"])
