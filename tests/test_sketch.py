@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmem import CCM, competition, prediction, sketch
+from ccmem import CCM, competition, load, prediction, sketch
 from ccmem._naive import dot, unit_scale
 from ccmem.memory import settled
 from ccmem.models import ccm
@@ -127,6 +127,22 @@ def test_what_is_derived_can_be_dropped_and_comes_back():
     dropped.partial_fit(X[150:])
     assert whole.n_blocks_ > sketch.WORTH_IT
     assert_same(snapshot(whole), snapshot(dropped))
+
+
+def test_a_large_memory_that_was_loaded_predicts_by_its_sketches_and_learns_on(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 50))
+    memory = CCM(n_slots=4, vigilance=0.9, alarm_limit=1, commit_limit=0, random_state=0).partial_fit(X[:200])
+    memory.save(tmp_path / "memory")
+    loaded = load(tmp_path / "memory")
+    ready = loaded._state.radii[: loaded.n_blocks_] >= 0
+    assert loaded.n_blocks_ > sketch.WORTH_IT
+    assert np.flatnonzero(~ready).tolist() == [loaded.task_pointer_]
+    monkeypatch.setattr(prediction, "most_similar", None)  # which would look at all of it
+    found = loaded.predict(X)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found, memory.predict(X))
+    assert_same(snapshot(memory.partial_fit(X)), snapshot(loaded.partial_fit(X)))
 
 
 @given(data=st.data())

@@ -531,6 +531,12 @@ class CCM(CompetitiveMemory):
             **derived,
         )
 
+    def _import(self, fields: dict[str, Any]) -> None:
+        super()._import(fields)
+        if not self._signed and self.n_blocks_ > WORTH_IT:  # a search for nothing sketches every block that waits
+            nothing = self._settings()._replace(recall_vigilance=np.inf)
+            find_by_sketches(self._state, nothing, self._state.prototypes[0], 1.0, nothing.h)
+
     def _settings(self) -> Any:
         if self.novelty == "signature":
             return adaptive.new_settings(
