@@ -112,7 +112,9 @@ def document(figures: Figures, before: Figures) -> str:
     if "learning" in figures:
         parts.append(
             "## Learning, one sample at a time\n\nThe bare loop does the dot products and row updates that the model "
-            "had to do, as counted by the run, and nothing else; the fastest of three ways to write it is the limit. "
+            "had to do, as counted by the run (the length of x among them, where units are compared by direction), and "
+            "nothing else; the fastest of three ways to write it is the limit. It may fuse products and sums and add "
+            "up in any order, which ccmem does not, and learns from numbers that nobody has checked. "
             "numpy: the model's usual step, without growth, merges or blocks.\n\n"
             "| model | samples/s before | samples/s | bare loop "
             "| times the limit | kernel alone, times | learn_one/s | numpy/s | dots | rows updated |\n"

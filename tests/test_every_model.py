@@ -187,7 +187,7 @@ def test_single_samples_of_any_kind_and_after_any_change_are_learned_as_chunks_a
     for k, x in enumerate(X):
         if k == len(X) // 2:
             for memory in (singly, chunked):
-                memory.set_params(learning_rate=0.011)
+                memory.set_params(learning_rate=0.011, rate_decay=0.7)
         singly.learn_one(kinds[k % len(kinds)](x))
         chunked.partial_fit(x[np.newaxis])
     assert_same(snapshot(singly), snapshot(chunked))
