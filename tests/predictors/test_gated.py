@@ -48,7 +48,8 @@ def flat(weights_and_biases):
 
 
 def state_of(net):
-    used = {"gates": net.memory_.n_blocks_, "steps": net.memory_.n_blocks_}
+    n_blocks = net.memory_.n_blocks_
+    used = {"gates": n_blocks, "steps": n_blocks, "membership": n_blocks + 1}
     known = {name: array[: used.get(name)].tobytes() for name, array in net._state._asdict().items()}
     return known | {
         f"memory {k}": v.tobytes() if hasattr(v, "tobytes") else v for k, v in snapshot(net.memory_).items()
@@ -68,20 +69,25 @@ def pointers_one_by_one(memory, X):
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.8}, {"optimizer": "adam", "learning_rate": 0.01}])
 @pytest.mark.parametrize("learn", ["accepted", "all"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_kernel_equals_naive_twin(activation, learn, options):
-    X, labels, _ = task_stream()
+@pytest.mark.parametrize(("activation", "announced"), [("relu", True), ("tanh", True), ("relu", False)])
+def test_kernel_equals_naive_twin(activation, announced, learn, options):
+    X, labels, tasks = task_stream()
+    if not announced:  # a pair of classes for every task, numbered as they appear
+        codes = labels + 2 * tasks
+        labels = np.array([list(dict.fromkeys(codes)).index(code) for code in codes])
+    n_classes = labels.max() + 1
     net = small(activation=activation, learn=learn, **options)
-    W, b = layers(clone(net).partial_fit(X[:1], None, classes=[0, 1]))
-    net.partial_fit(X, labels, classes=[0, 1])
+    W, b = layers(clone(net).partial_fit(X[:1], None, classes=range(n_classes)))
+    net.partial_fit(X, labels, classes=[0, 1] if announced else None)
     pointers, learned = pointers_one_by_one(net.memory, X)
     assert len(set(pointers)) > 3
     assert 0 < learned.sum() < len(X)
     if learn == "all":
         learned[:] = True
     Q = [q.astype(float) for q in net.gates_]
+    gates = [[q[t] for q in Q] for t in pointers[learned]]
     naive(X[learned], labels[learned], W, b, activation, options.get("optimizer", "sgd"), net.learning_rate,
-          options.get("momentum", 0.0), [[q[t] for q in Q] for t in pointers[learned]], n_announced=2)  # fmt: skip
+          options.get("momentum", 0.0), gates, n_announced=2 * announced)  # fmt: skip
     for got, expected in zip(flat(layers(net)), W + b, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     assert net.n_samples_taught_ == learned.sum()
@@ -190,6 +196,21 @@ def test_rows_and_pools_are_routed_by_the_memory():
     np.testing.assert_array_equal(net.predict_proba_pool(mixed)[alone], net.predict_proba(mixed)[alone])
     assert (net.predict_proba_pool(mixed)[~alone] != net.predict_proba(mixed)[~alone]).any()
     np.testing.assert_array_equal(net.predict_pool(mixed), net.classes_[net.predict_proba_pool(mixed).argmax(axis=1)])
+
+
+def test_a_block_answers_with_the_classes_it_has_learned():
+    X, labels, tasks = task_stream()
+    names = np.array([f"{task}{'ab'[label]}" for task, label in zip(tasks, labels, strict=True)])
+    net = small(hidden_sizes=(60, 60)).partial_fit(X[:-30], names[:-30])
+    first, proba = X[tasks == 0], net.predict_proba(X[tasks == 0])
+    learned = set(np.flatnonzero(proba.any(axis=0)))
+    assert {"0a", "0b"} <= set(net.classes_[list(learned)]) < set(net.classes_)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    announced = small(hidden_sizes=(60, 60)).partial_fit(X[:-30], names[:-30], classes=np.unique(names))
+    assert (announced.predict_proba(first) > 0).all()
+    silent = small().partial_fit(X[:30], names[:30]).partial_fit(X[30:60], None)  # a block without any label
+    assert silent.memory_.task_pointers(X[30:60]).min() > 0
+    assert (silent.predict_proba(X[30:60]) > 0).all()
 
 
 def test_one_seed_is_enough():

@@ -8,6 +8,9 @@ Every row has the same number of ones and no two rows are alike: the blocks shar
 each new one gets a random set that no other block has (a set is used again only once there are no others). All else
 is as in :mod:`ccmem.predictors.mlp`: only the open units are computed, and only weights with both ends open move.
 
+A block answers with the classes it has learned, and with those announced to all (``classes`` of ``partial_fit``): the
+output units of later classes were never trained together with its units, and would only talk at random.
+
 During learning t is the pointer after the memory has seen the sample. ``learn="accepted"`` passes over samples that
 the memory rejected (no slot learned them), so that the first samples of a new task do not spoil the units of the old
 one; the paper does not say so, but it takes that to come near its table. ``learn="all"`` learns them too.
@@ -209,11 +212,11 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         first = not self.__sklearn_is_fitted__()
         memory = self._new_memory() if first else self.memory_
         rows = memory._check_chunk(X)
-        codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
+        codes, all_classes, class_rows, announced = self._encode(y, len(rows), classes)
         state = self._new_network(rows.shape[1], rows.dtype, gated=True) if first else self._state
         if first:
             state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
-        self._state = self._grow(state, class_rows, n_now)
+        self._state = self._grow(state, class_rows, announced)
         self.memory_, self.classes_, self._began_with = memory, all_classes, self._shape()
         return self._learn_rows(rows, codes)
 
@@ -247,7 +250,8 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             for layer, (size, n_open) in enumerate(zip(self.hidden_sizes, self._open_units(), strict=True)):
                 taken = gates[:block, layer, :n_open]
                 gates[block, layer, :n_open] = draw_gate(self._state.seed, layer, block, size, n_open, taken)
-        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room))
+        membership = np.vstack([self._state.membership, np.repeat(self._state.membership[:1], room - known, axis=0)])
+        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room), membership=membership)
 
     def _open_units(self) -> list[int]:
         """How many units of every hidden layer a block owns."""
