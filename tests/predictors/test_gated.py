@@ -145,12 +145,13 @@ def test_learning_in_one_block_leaves_the_units_of_others_alone():
     cuts=st.lists(st.integers(0, 84), max_size=5),
     dtype=st.sampled_from([np.float32, np.float64]),
     learn=st.sampled_from(["accepted", "all"]),
+    undo=st.sampled_from([0, 3]),
     seed=st.integers(0, 5),
 )
-def test_a_stream_may_be_cut_anywhere(cuts, dtype, learn, seed):
+def test_a_stream_may_be_cut_anywhere(cuts, dtype, learn, undo, seed):
     X, codes, tasks = task_stream(n=12, seed=seed, dtype=dtype)
     labels = np.where(np.arange(len(X)) % 7 == 3, None, np.array(list("abcdefgh"), dtype=object)[(tasks + codes) % 8])
-    whole, cut, single = (small(learn=learn) for _ in range(3))
+    whole, cut, single = (small(learn=learn, undo=undo) for _ in range(3))
     whole.partial_fit(X, labels)
     for part, own in zip(np.split(X, sorted(cuts)), np.split(labels, sorted(cuts)), strict=True):
         if len(part):
@@ -211,6 +212,34 @@ def test_a_block_answers_with_the_classes_it_has_learned():
     silent = small().partial_fit(X[:30], names[:30]).partial_fit(X[30:60], None)  # a block without any label
     assert silent.memory_.task_pointers(X[30:60]).min() > 0
     assert (silent.predict_proba(X[30:60]) > 0).all()
+
+
+@pytest.mark.parametrize("undo", [1, 7, 20, 1000])
+def test_what_a_block_was_taught_last_is_taken_back_when_it_is_left(undo):
+    X, labels, _ = task_stream(n=45)
+    labels = np.array(list("abcd"))[labels + 2 * (np.arange(len(X)) % 45 > 40)]  # two classes at the end of a task
+    pointers, learned = pointers_one_by_one(small().memory, X)
+    change = np.flatnonzero(np.diff(pointers))[0] + 1
+    left = pointers[0]
+    taught = np.flatnonzero(learned[:change])
+    n_kept = max(len(taught) // undo - 1, 0) * undo
+    keeps_to = taught[n_kept] if n_kept < len(taught) else change
+    options = {"hidden_sizes": (40, 40), "undo": undo}
+    net = small(**options).partial_fit(X[: change + 1], labels[: change + 1])
+    early = small(**options).partial_fit(X[:1], None, classes=np.unique(labels[: change + 1]))
+    early._state.membership[:] = False
+    early = small(**options).partial_fit(X[:keeps_to], labels[:keeps_to]) if n_kept else early
+    (W, b), (early_W, early_b) = layers(net), layers(early)
+    for layer, Q in enumerate(net.gates_):
+        np.testing.assert_array_equal(W[layer][Q[left]], early_W[layer][Q[left]])
+        np.testing.assert_array_equal(b[layer][Q[left]], early_b[layer][Q[left]])
+    rows = net._state.class_rows
+    assert set(np.flatnonzero(net._state.membership[1 + left])) <= set(rows)
+    if n_kept:
+        answers = net.classes_[np.isin(rows, np.flatnonzero(net._state.membership[1 + left]))]
+        assert set(answers) == set(labels[taught[:n_kept]])
+    else:
+        assert not net._state.membership[1 + left].any()
 
 
 def test_one_seed_is_enough():

@@ -130,7 +130,9 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _new_network(self, n_features: int, dtype: Any, gated: bool) -> NetworkState:
         sizes = np.array([n_features, *self.hidden_sizes], np.int64)
         seed = new_seed(self.random_state)
-        return new_network(sizes, self._bounds(n_features), self._optimizer(), dtype, seed, gated)
+        return new_network(
+            sizes, self._bounds(n_features), self._optimizer(), dtype, seed, gated, 2 * (self._undo() > 0)
+        )
 
     def _bounds(self, n_features: int) -> list[float]:
         """How far from zero the first weights of each layer may be, the output layer last."""
@@ -148,8 +150,13 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> NetworkSettings:
         return NetworkSettings(
-            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum)
-        )
+            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum),
+            self._undo(),
+        )  # fmt: skip
+
+    def _undo(self) -> int:
+        """How many samples are taken back, at least, when a block is left."""
+        return 0
 
     def _encode(self, y: Any, n_rows: int, classes: Any) -> tuple[IntArray, Any, IntArray, IntArray]:
         """Output unit of every row's label, all classes sorted, their output units, those of announced classes.
@@ -181,7 +188,7 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _grow(self, state: NetworkState, rows: IntArray, announced: IntArray) -> NetworkState:
         if len(rows) > len(state.class_rows):
             state = with_classes(state, rows, self._bounds(int(state.sizes[0]))[-1], self._optimizer())
-        state.membership[:, announced] = True
+        state.membership[:, announced] = state.kept_membership[:, announced] = True
         return state
 
     def _run(self, rows: FloatArray, codes: IntArray, blocks: IntArray, first_row: int = 0) -> None:
@@ -208,7 +215,10 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.concatenate([np.insert(layer.reshape(first), new, 0, axis=int(by_unit)).ravel(), rest])
 
         parameters, velocity, power = (wider(flat) for flat in self._state[:3])
-        self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
+        kept = np.array([wider(flat) for flat in self._state.kept], parameters.dtype).reshape(-1, len(parameters))
+        self._state = self._state._replace(
+            parameters=parameters, velocity=velocity, power=power, kept=kept, sizes=sizes
+        )
 
     # Reading -----------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,10 @@ from ccmem.memory import SEEN
 from ccmem.predictors._vector import add_rows, add_to_rows
 from ccmem.predictors.network import (
     ADAM,
+    CURRENT,
     RELU,
     SGD,
+    SINCE,
     TANH,
     TAUGHT,
     NetworkSettings,
@@ -387,24 +389,53 @@ def backward(state: NetworkState, settings: NetworkSettings, block: int, work: W
 
 
 @kernel
+def enter(state: NetworkState, block: int) -> None:
+    """Leave the block in use for another; what it was taught last belonged to the new one, and is taken back."""
+    before = state.counters[CURRENT]
+    state.counters[CURRENT], state.counters[SINCE] = block, 0
+    if state.kept.shape[0] > 0:
+        if before >= 0:
+            state.parameters[:] = state.kept[0]
+            state.membership[1 + before] = state.kept_membership[0]
+        for k in range(2):
+            state.kept[k] = state.parameters
+            state.kept_membership[k] = state.membership[1 + block]
+
+
+@kernel
+def keep(state: NetworkState, undo: int) -> None:
+    """Count a sample that was taught, and keep the weights now and then, so that the older ones are old enough."""
+    state.counters[TAUGHT] += 1
+    state.counters[SINCE] += 1
+    if state.kept.shape[0] > 0 and state.counters[SINCE] == undo:
+        state.counters[SINCE] = 0
+        state.kept[0] = state.kept[1]
+        state.kept[1] = state.parameters
+        state.kept_membership[0] = state.kept_membership[1]
+        state.kept_membership[1] = state.membership[1 + state.counters[CURRENT]]
+
+
+@kernel
 def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: IntArray, blocks: IntArray) -> int:
     """Teach rows of ``X`` in order, each to the units of its block; return how many, fewer than all if it diverged.
 
-    Rows without a label, or with a negative block, are passed over. A class takes part from its first sample on.
+    Rows without a label teach nothing. A class takes part from its first sample on.
     """
     work = room_for(state, X)
-    current = -1
+    opened = -1
     for r in range(X.shape[0]):
         state.counters[SEEN] += 1
         code, block = codes[r], blocks[r]
-        if code == UNLABELED or block < 0:
+        if block != state.counters[CURRENT]:
+            enter(state, block)
+        if code == UNLABELED:
             continue
-        if block != current:
+        if block != opened:
             open_gates(state, block, work)
-        if block != current or not state.membership[1 + block, code]:
+        if block != opened or not state.membership[1 + block, code]:
             state.membership[1 + block, code] = True
             list_members(state, block, work)
-            current = block
+            opened = block
         work.z[: X.shape[1]] = X[r]
         forward(state, settings.activation, block, work)
         probabilities = work.scores[: work.counts[-1]]
@@ -412,9 +443,9 @@ def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: 
             return r
         for k in range(probabilities.shape[0]):
             probabilities[k] -= 1.0 if work.members[k] == code else 0.0
-        state.counters[TAUGHT] += 1
         state.steps[block] += 1
         backward(state, settings, block, work)
+        keep(state, settings.undo)
     return X.shape[0]
 
 

@@ -13,8 +13,19 @@ from ccmem.predictors.network import ADAM, SGD, NetworkState, hidden_shape
 if TYPE_CHECKING:
     from ccmem.predictors._estimator import OnlineNetwork
 
-_COUNTERS = ("seen", "taught")
-_ARRAYS = ("parameters", "velocity", "power", "gates", "steps", "class_rows", "membership", "seed")
+_COUNTERS = ("seen", "taught", "current", "since")
+_ARRAYS = (
+    "parameters",
+    "velocity",
+    "power",
+    "gates",
+    "steps",
+    "class_rows",
+    "membership",
+    "kept",
+    "kept_membership",
+    "seed",
+)
 
 
 def export_network(net: OnlineNetwork) -> dict[str, Any]:
@@ -59,6 +70,7 @@ def import_network(
     optimizer = net._optimizer()
     parameters = arrays["parameters"]
     dtype = parameters.dtype if isinstance(parameters, np.ndarray) and parameters.dtype == np.float32 else np.float64
+    n_kept = 2 * (net._undo() > 0)
     layout: dict[str, tuple[tuple[int, ...], Any]] = {
         "parameters": ((n_weights,), dtype),
         "velocity": ((0 if optimizer == SGD else n_weights,), dtype),
@@ -67,6 +79,8 @@ def import_network(
         "steps": ((n_blocks,), np.int64),
         "class_rows": ((len(classes),), np.int64),
         "membership": ((1 + n_blocks, len(classes)), np.bool_),
+        "kept": ((n_kept, n_weights), dtype),
+        "kept_membership": ((n_kept, len(classes)), np.bool_),
         "seed": ((2,), np.int64),
     }
     for name, (shape, kind) in layout.items():
@@ -84,8 +98,11 @@ def import_network(
         distinct = (np.diff(units, axis=1) > 0).all()
         if not (distinct and units.min() >= 0 and units.max() < sizes[layer + 1] and (padding == -1).all()):
             raise ValueError(f"{owner}: its gates do not name units of hidden layer {layer}")
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
+    least = {"current": -1}
+    if not all(type(count) is int and least.get(name, 0) <= count < 2**62 for name, count in counts.items()):
         raise ValueError(f"{owner}: its counters are damaged")
+    if counts["current"] >= n_blocks:
+        raise ValueError(f"{owner}: its block in use is none of its {n_blocks} blocks")
     arrays = {**arrays, "parameters": settled(parameters)}
     net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
     net._began_with = net._shape()

@@ -27,8 +27,9 @@ RELU, TANH, SIGMOID = range(3)
 OPTIMIZERS = ("sgd", "adam")
 SGD, ADAM, MOMENTUM = range(3)
 
-TAUGHT = 1
-"""Place in ``counters`` beside ``SEEN``: how many samples moved the weights."""
+TAUGHT, CURRENT, SINCE = 1, 2, 3
+"""Places in ``counters`` beside ``SEEN``: how many samples moved the weights, the block in use (-1: none yet), and how
+many samples it was taught since its weights were last kept."""
 
 OUTPUT_ROW, GATE_ORDER, GATE_DRAW = 1, 2, 3
 """What a random number is for; see :func:`draw`."""
@@ -56,6 +57,11 @@ class NetworkState(NamedTuple):
     membership: BoolArray
     """Which output units a block answers with, a row per block: those of the classes it has learned or that were
     announced. The first row is what a new block begins with, so that of block b is the row 1 + b."""
+    kept: FloatArray
+    """Two earlier copies of ``parameters``, the older one first, to go back to when the block in use is left; none if
+    nothing is ever taken back."""
+    kept_membership: BoolArray
+    """The same of the row of the block in use in ``membership``."""
     seed: IntArray
     """Where all random numbers come from."""
 
@@ -65,6 +71,7 @@ class NetworkSettings(NamedTuple):
     optimizer: int
     learning_rate: float
     momentum: float
+    undo: int
 
 
 def draw(seed: IntArray, *purpose: int) -> np.random.Generator:
@@ -98,7 +105,7 @@ def _weights(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float
 
 
 def new_network(
-    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool
+    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool, n_kept: int
 ) -> NetworkState:
     """A network that knows no class yet; with gates it also has no block yet."""
     rng = draw(seed)
@@ -114,9 +121,11 @@ def new_network(
         sizes=sizes.astype(np.int64),
         gates=np.empty((0 if gated else 1, hidden, 0), np.int64),
         steps=np.zeros(0 if gated else 1, np.int64),
-        counters=np.zeros(2, np.int64),
+        counters=np.array([0, 0, -1, 0]),
         class_rows=np.empty(0, np.int64),
         membership=np.empty((1 if gated else 2, 0), np.bool_),
+        kept=np.repeat(parameters[None], n_kept, axis=0),
+        kept_membership=np.empty((n_kept, 0), np.bool_),
         seed=seed,
     )
 
@@ -126,13 +135,17 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
     known, width = len(state.class_rows), int(state.sizes[-1])
     dtype = state.parameters.dtype
     rngs = [draw(state.seed, OUTPUT_ROW, row) for row in range(known, len(class_rows))]
-    parameters = np.concatenate([state.parameters, *(_weights(rng, 1, width, bound, dtype)[0] for rng in rngs)])
+    more = np.concatenate([_weights(rng, 1, width, bound, dtype)[0] for rng in rngs])
+    parameters = np.concatenate([state.parameters, more])
+    no_member = ((0, 0), (0, len(rngs)))
     return state._replace(
         parameters=settled(parameters),
         velocity=state.velocity if optimizer == SGD else grown(state.velocity, len(parameters)),
         power=grown(state.power, len(parameters)) if optimizer == ADAM else state.power,
         class_rows=class_rows,
-        membership=np.pad(state.membership, ((0, 0), (0, len(rngs)))),
+        membership=np.pad(state.membership, no_member),
+        kept=np.hstack([state.kept, np.repeat(more[None], len(state.kept), axis=0)]),
+        kept_membership=np.pad(state.kept_membership, no_member),
     )
 
 
