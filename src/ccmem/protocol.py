@@ -214,6 +214,8 @@ def _run_network(
         network.set_params(unlabeled=UNLABELED)
     places = benchmark.places
     classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
+    if protocol == STRICT and takes_unlabeled:  # nothing is known; scikit-learn's own cannot do without their classes
+        classes = None
     as_pool = protocol == PAPER and hasattr(network, "predict_pool")
     R = np.full((len(stream.visits), len(benchmark.tasks)), np.nan)
     predicted = np.full(len(benchmark.y_test), -1)
