@@ -194,7 +194,9 @@ def run_all(
     progress = Progress(len(todo))
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.submit(run_trial, row, benchmark, results.seed + trial, protocols, stop=lambda model: stop.is_set()): (
+            pool.submit(
+                run_trial, row, benchmark, results.seed + trial, protocols=protocols, stop=lambda model: stop.is_set()
+            ): (
                 row,
                 trial,
             )
