@@ -213,9 +213,7 @@ def _run_network(
     if takes_unlabeled:
         network.set_params(unlabeled=UNLABELED)
     places = benchmark.places
-    announced: Any = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
-    if protocol == STRICT and takes_unlabeled:  # nothing is known; scikit-learn's own cannot do without their classes
-        announced = None
+    classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
     as_pool = protocol == PAPER and hasattr(network, "predict_pool")
     R = np.full((len(stream.visits), len(benchmark.tasks)), np.nan)
     predicted = np.full(len(benchmark.y_test), -1)
@@ -226,7 +224,7 @@ def _run_network(
             X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
         if len(labels):
             targets = np.where(labelled, places[labels], UNLABELED) if protocol == PAPER else labels
-            network.partial_fit(X, targets, classes=announced)
+            network.partial_fit(X, targets, classes=classes)
 
     for visit, seen in _visits(network, benchmark, stream, teach, stop):
         for task in seen:

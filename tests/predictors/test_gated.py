@@ -24,7 +24,8 @@ def small(**options):
     """A network on a memory that changes blocks easily."""
     memory = CCM(n_slots=2, vigilance=0.9, alarm_limit=1, recall_limit=0, commit_limit=1, random_state=0)
     return GatedMLP(
-        memory, **{"hidden_sizes": (9, 7), "gated_units": 3, "learning_rate": 0.1, "random_state": 0} | options
+        memory,
+        **{"hidden_sizes": (9, 7), "gated_units": 3, "undo": 0, "learning_rate": 0.1, "random_state": 0} | options,
     )
 
 
@@ -222,7 +223,13 @@ def test_what_a_block_was_taught_last_is_taken_back_when_it_is_left(undo):
     change = np.flatnonzero(np.diff(pointers))[0] + 1
     left = pointers[0]
     taught = np.flatnonzero(learned[:change])
-    n_kept = max(len(taught) // undo - 1, 0) * undo
+    kept = [0, 0]
+    for n in range(1, len(taught) + 1):
+        if n - kept[1] >= min(undo, n / 2):
+            kept = [kept[1], n]
+    n_kept = kept[0]
+    assert n_kept == 0 or n_kept >= len(taught) / 4
+    assert len(taught) - n_kept >= min(undo, len(taught) / 2)
     keeps_to = taught[n_kept] if n_kept < len(taught) else change
     options = {"hidden_sizes": (40, 40), "undo": undo}
     net = small(**options).partial_fit(X[: change + 1], labels[: change + 1])

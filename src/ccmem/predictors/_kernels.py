@@ -19,6 +19,7 @@ from ccmem.predictors.network import (
     RELU,
     SGD,
     SINCE,
+    STAY,
     TANH,
     TAUGHT,
     NetworkSettings,
@@ -392,7 +393,7 @@ def backward(state: NetworkState, settings: NetworkSettings, block: int, work: W
 def enter(state: NetworkState, block: int) -> None:
     """Leave the block in use for another; what it was taught last belonged to the new one, and is taken back."""
     before = state.counters[CURRENT]
-    state.counters[CURRENT], state.counters[SINCE] = block, 0
+    state.counters[CURRENT], state.counters[STAY], state.counters[SINCE] = block, 0, 0
     if state.kept.shape[0] > 0:
         if before >= 0:
             state.parameters[:] = state.kept[0]
@@ -404,10 +405,14 @@ def enter(state: NetworkState, block: int) -> None:
 
 @kernel
 def keep(state: NetworkState, undo: int) -> None:
-    """Count a sample that was taught, and keep the weights now and then, so that the older ones are old enough."""
+    """Count a sample that was taught, and keep the weights every ``undo`` of them: the older ones are old enough then.
+
+    Early in a stay they are kept whenever it has doubled, so that a short one does not leave the block without a trace.
+    """
     state.counters[TAUGHT] += 1
+    state.counters[STAY] += 1
     state.counters[SINCE] += 1
-    if state.kept.shape[0] > 0 and state.counters[SINCE] == undo:
+    if state.kept.shape[0] > 0 and state.counters[SINCE] >= min(undo, (state.counters[STAY] + 1) // 2):
         state.counters[SINCE] = 0
         state.kept[0] = state.kept[1]
         state.kept[1] = state.parameters

@@ -13,7 +13,7 @@ from ccmem.predictors.network import ADAM, SGD, NetworkState, hidden_shape
 if TYPE_CHECKING:
     from ccmem.predictors._estimator import OnlineNetwork
 
-_COUNTERS = ("seen", "taught", "current", "since")
+_COUNTERS = ("seen", "taught", "current", "stay", "since")
 _ARRAYS = (
     "parameters",
     "velocity",

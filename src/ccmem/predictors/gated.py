@@ -100,10 +100,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         How many units of a hidden layer a block owns; one number, or one per layer.
     learn : "accepted" or "all", default="accepted"
         Whether the network learns only samples that the memory learned, or all.
-    undo : int, default=0
+    undo : int, default=100
         How many of the samples that a block was taught last are taken back when the memory leaves it, because they
-        came between a change and its discovery: at least this many and at most twice as many, as far as it was taught
-        any since it was entered. 0 takes back none.
+        came between a change and its discovery: at least this many and at most twice as many, but never more than
+        three quarters of those since it was entered. 0 takes back none, as in the paper.
     activation : "relu", "tanh" or "sigmoid", default="relu"
         Of the hidden layers; the output is a softmax trained by cross-entropy.
     optimizer : "sgd" or "adam", default="sgd"
@@ -137,7 +137,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     memory_: CCM
 
     def __init__(self, memory: CCM | None = None, *, hidden_sizes: Sequence[int] = (110, 104),
-                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", undo: int = 0,
+                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", undo: int = 100,
                  activation: str = "relu", optimizer: str = "sgd", learning_rate: float = 0.01, momentum: float = 0.0,
                  unlabeled: Any = None, random_state: Any = None) -> None:  # fmt: skip
         self.memory = memory

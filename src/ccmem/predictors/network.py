@@ -27,9 +27,9 @@ RELU, TANH, SIGMOID = range(3)
 OPTIMIZERS = ("sgd", "adam")
 SGD, ADAM, MOMENTUM = range(3)
 
-TAUGHT, CURRENT, SINCE = 1, 2, 3
+TAUGHT, CURRENT, STAY, SINCE = 1, 2, 3, 4
 """Places in ``counters`` beside ``SEEN``: how many samples moved the weights, the block in use (-1: none yet), and how
-many samples it was taught since its weights were last kept."""
+many samples it was taught since it was entered and since its weights were last kept."""
 
 OUTPUT_ROW, GATE_ORDER, GATE_DRAW = 1, 2, 3
 """What a random number is for; see :func:`draw`."""
@@ -121,7 +121,7 @@ def new_network(
         sizes=sizes.astype(np.int64),
         gates=np.empty((0 if gated else 1, hidden, 0), np.int64),
         steps=np.zeros(0 if gated else 1, np.int64),
-        counters=np.array([0, 0, -1, 0]),
+        counters=np.array([0, 0, -1, 0, 0]),
         class_rows=np.empty(0, np.int64),
         membership=np.empty((1 if gated else 2, 0), np.bool_),
         kept=np.repeat(parameters[None], n_kept, axis=0),
