@@ -12,16 +12,19 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ccmem import CCM, IncrementalWTA, ModalClassifier, datasets
+from ccmem import CCM, IncrementalWTA, ModalClassifier, datasets, experiments
 from ccmem.metrics.events import score_events
 from ccmem.protocol import Benchmark
+from ccmem.runs import cores
 from ccmem.streams.splits import TaskStream, recurring_tasks, shuffled, split_by_class
+from ccmem.tuning import candidates
 
 IMAGES = ("mnist", "fashion-mnist", "notmnist")
 MADE = ("embeddings", "sensors")
@@ -91,29 +94,37 @@ def fixed(seed: int = 0, **parameters: Any) -> Any:
     return ModalClassifier(CCM(novelty="vigilance", random_state=seed, **parameters))
 
 
-def tuned_wta(seed: int, benchmark: Benchmark) -> Any:
-    """iWTA with decaying rates, started at random samples of all classes: a head start no stream gives."""
+def wta(seed: int, benchmark: Benchmark, **parameters: Any) -> Any:
+    """iWTA, started at random samples of all classes: a head start no stream gives."""
     rows = np.random.default_rng([seed, 1]).choice(benchmark.rows, 125, replace=False)
-    wta = IncrementalWTA(125, learning_rate=0.35, rate_decay=0.99, init=benchmark.X[rows])
-    return ModalClassifier(wta)
+    return ModalClassifier(IncrementalWTA(125, init=benchmark.X[rows], **parameters))
 
 
-def models(tuned: dict[str, float]) -> dict[str, Callable[[int, Benchmark], Any]]:
-    """Every row of the tables: name -> how to make it for a trial; ``tuned`` is for the fixed form."""
+Make = Callable[[int, Benchmark], Any]
+
+
+def models(tuned: dict[str, dict[str, Any]]) -> dict[str, Make]:
+    """Every row of the tables: name -> how to make it for a trial; ``tuned`` holds what :func:`tune` found."""
     return {
         "signature": lambda seed, _: signature(seed),
         "signature, at most 125 units": lambda seed, _: signature(seed, max_units=125),
         "signature, slots refuse labels": lambda seed, _: signature(seed, label_use="guide"),
         "fixed, paper's": lambda seed, _: fixed(seed),
-        "fixed, tuned": lambda seed, _: fixed(seed, **tuned),
-        "iWTA, tuned": tuned_wta,
+        "fixed, tuned": lambda seed, _: fixed(seed, **tuned["fixed"]),
+        "iWTA, tuned": lambda seed, benchmark: wta(seed, benchmark, **tuned["iWTA"]),
     }  # fmt: skip
 
 
 # Trials ------------------------------------------------------------------------------------------------------------
 
 
-def trial(model: Any, benchmark: Benchmark, stream: TaskStream, retention: bool = True) -> dict[str, Any]:
+class TooLarge(Exception):  # noqa: N818 - not an error
+    """More units than are allowed."""
+
+
+def trial(
+    model: Any, benchmark: Benchmark, stream: TaskStream, retention: bool = True, limit: float = np.inf
+) -> dict[str, Any]:
     """Learn a stream; say what was noticed, how well it is remembered, and what it takes."""
     tasks = len(benchmark.tasks)
     diagonal, last = {}, {}
@@ -125,6 +136,8 @@ def trial(model: Any, benchmark: Benchmark, stream: TaskStream, retention: bool 
             began = time.perf_counter()
             model.partial_fit(X, y)
             seconds += time.perf_counter() - began
+            if model.memory_.n_units_ > limit:  # a memory that grows at every turn also gets slow
+                raise TooLarge
         if retention and visit < len(visits) - 1:
             diagonal[visit] = accuracies(model, benchmark, [stream.visits[visit]])
     last = accuracies(model, benchmark, range(tasks))
@@ -192,32 +205,70 @@ def tune_fixed(name: str, folder: str | None) -> list[dict[str, Any]]:
     return found
 
 
+def tune(benchmark: Benchmark, make: Callable[..., Any], space: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """24 random settings on a validation split, the best four of them on two more streams; best strict ACC first."""
+
+    def score(parameters: dict[str, Any], seed: int) -> float:
+        stream = make_stream("five tasks", benchmark, seed)
+        try:
+            return trial(make(seed, **parameters), benchmark, stream, retention=False, limit=150)["strict ACC"]
+        except TooLarge:
+            return 0.0
+
+    tried = [{"parameters": picked, "scores": []} for picked in candidates(space, 24, seed=0)]
+    for n_kept, seeds in ((len(tried), [0]), (4, [1, 2])):
+        tried.sort(key=lambda entry: -np.mean(entry["scores"] or [0]))
+        jobs = [(entry, seed) for entry in tried[:n_kept] for seed in seeds]
+        results = over_cores(lambda job: score(job[0]["parameters"], job[1]), jobs)
+        for (entry, _), result in zip(jobs, results, strict=True):
+            entry["scores"].append(round(result, 4))
+    return sorted(tried, key=lambda entry: (-len(entry["scores"]), -np.mean(entry["scores"])))
+
+
+def tuned_rows(name: str, folder: str | None) -> dict[str, list[dict[str, Any]]]:
+    """What :func:`tune` finds for the rows beside the signature form."""
+    benchmark = Benchmark.validation(load(name, folder))
+    search = experiments.settings()["search"]
+    rates = {key: search["iwta"][key] for key in ("learning_rate", "rate_decay")}
+    return {
+        "fixed": tune(benchmark, fixed, search["ccm"]),
+        "iWTA": tune(benchmark, lambda seed, **parameters: wta(seed, benchmark, **parameters), rates),
+    }
+
+
+def over_cores(job: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
+    """``job`` of every input, all cores at work: kernels release the interpreter's lock."""
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(job, inputs))
+
+
 def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """All models on all streams of all data sets; first what must hold, in all trials."""
+    """All models on all streams of all data sets."""
     found = old
-    for first in (True, False):
-        for name in (*IMAGES, *MADE):
-            data = load(name, args.data)
-            entry = found.setdefault(name, {})
-            if not first and "fixed" not in entry:
-                entry["fixed"] = tune_fixed(name, args.data)
+    for name in args.sets:
+        data = load(name, args.data)
+        entry = found.setdefault(name, {})
+        if "fixed" not in entry:
+            entry["fixed"] = tune_fixed(name, args.data)
+        if "tuned" not in entry:
+            entry["tuned"] = tuned_rows(name, args.data)
+            save(found)
+        tuned = {title: tried[0]["parameters"] for title, tried in entry["tuned"].items()}
+        for kind in STREAMS:
+            benchmark = Benchmark.of(data, 10 if kind == "ten tasks" else 5)
+            retention = kind in ("five tasks", "ten tasks")
+            for title, make in models(tuned).items():
+                if args.rows and title.split(",")[0] not in args.rows:
+                    continue
+                records = entry.setdefault(kind, {}).setdefault(title, [])
+
+                def one(seed: int, make: Make = make, benchmark: Benchmark = benchmark, kind: str = kind) -> Any:
+                    stream = make_stream(kind, benchmark, seed)
+                    return trial(make(seed, benchmark), benchmark, stream, retention)  # noqa: B023 - used at once
+
+                records += over_cores(one, list(range(len(records), args.trials)))
                 save(found)
-            fits = [c for c in entry.get("fixed", []) if c["fits"]]
-            best = max(fits, key=lambda c: c["ACC"], default={"vigilance": 0.8, "alarm_limit": 20})
-            tuned = {"vigilance": best["vigilance"], "alarm_limit": best["alarm_limit"]}
-            for kind in STREAMS[:3] if first else STREAMS:
-                benchmark = Benchmark.of(data, 10 if kind == "ten tasks" else 5)
-                for title, make in models(tuned).items():
-                    must = title == "signature" and kind in STREAMS[:3] and name in IMAGES
-                    if first and not must:
-                        continue
-                    records = entry.setdefault(kind, {}).setdefault(title, [])
-                    for seed in range(len(records), args.trials if must else min(args.trials, args.others)):
-                        stream = make_stream(kind, benchmark, seed)
-                        retention = kind in ("five tasks", "ten tasks")
-                        records.append(trial(make(seed, benchmark), benchmark, stream, retention))
-                        save(found)
-                print(f"{name}, {kind}: done", flush=True)
+            print(f"{name}, {kind}: done", flush=True)
 
 
 def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
@@ -229,10 +280,16 @@ def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict
             for kind in ("five tasks", "shuffled"):
                 for label_use in ("readout", "merge", "guide") if kind == "five tasks" else ("readout",):
                     records = found.setdefault(f"{name} {kind} {label_use}", {}).setdefault(str(bound), [])
-                    for seed in range(len(records), min(args.trials, 2 if bound <= 500 else 1)):
+
+                    def one(
+                        seed: int, kind: str = kind, label_use: str = label_use, bound: int = bound,
+                        benchmark: Benchmark = benchmark,
+                    ) -> Any:  # fmt: skip
                         model = signature(seed, label_use=label_use, max_units=bound)
-                        records.append(trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False))
-                        save(found)
+                        return trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False)
+
+                    records += over_cores(one, list(range(len(records), min(args.trials, 10 if bound <= 500 else 2))))
+                    save(found)
         print(f"{name}: bounds done", flush=True)
 
 
@@ -288,8 +345,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FOLDER", help="folder of the image sets")
     parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS), help="what to run")
-    parser.add_argument("--trials", type=int, default=10, help="of the rows that must show something")
-    parser.add_argument("--others", type=int, default=2, help="trials of all other rows")
+    parser.add_argument("--trials", type=int, default=10, help="trials of every row (default: 10)")
+    parser.add_argument("--sets", nargs="*", default=[*IMAGES, *MADE], help="data sets of the streams (default: all)")
+    parser.add_argument("--rows", nargs="*", help="rows of the streams: signature, fixed, iWTA (default: all)")
     parser.add_argument("--out", type=Path, default=Path("results/adaptive"))
     parser.add_argument("--tables", action="store_true", help="only print tables of what there is")
     parser.add_argument("--plots", action="store_true", help="only draw what there is")

@@ -181,7 +181,7 @@ def _emit_blend(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     size = cgutils.unpack_tuple(builder, target.shape, 1)[0]
     work = _Pass(context, builder, signature.args[0].dtype, size)
     lanes = cgutils.alloca_once_value(builder, work.zero)
-    keep, gain = (_broadcast(builder, value, work.vector) for value in arguments[2:])
+    keep, gain = (broadcast(builder, value, work.vector) for value in arguments[2:])
     faded = ir.Constant(work.vector, [2.0**-63 if work.dtype is types.float32 else 2.0**-511] * LANES)
 
     def step() -> None:
@@ -194,10 +194,10 @@ def _emit_blend(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     return work.fold(builder.load(lanes))
 
 
-def _broadcast(builder: Any, value: Any, vector: Any) -> Any:
+def broadcast(builder: Any, value: Any, vector: Any) -> Any:
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, _I32(0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
 
 
 @intrinsic  # type: ignore[untyped-decorator]

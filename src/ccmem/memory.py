@@ -59,20 +59,20 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
     )
 
 
-_CACHE_LINE = 64
+CACHE_LINE = 64
 
 
 def room(shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros that begin with a cache line: a vector load that straddles two lines costs twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    buffer = np.zeros(size + _CACHE_LINE, np.uint8)
-    start = -buffer.ctypes.data % _CACHE_LINE
+    buffer = np.zeros(size + CACHE_LINE, np.uint8)
+    start = -buffer.ctypes.data % CACHE_LINE
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def settled(array: Any) -> Any:
     """``array``, or a copy of it, writeable and at the start of a cache line; for arrays that come from elsewhere."""
-    if array.flags.writeable and array.flags.c_contiguous and array.ctypes.data % _CACHE_LINE == 0:
+    if array.flags.writeable and array.flags.c_contiguous and array.ctypes.data % CACHE_LINE == 0:
         return array
     fresh = room(array.shape, array.dtype)
     fresh[...] = array

@@ -181,7 +181,10 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None) -> None:
+def run_all(
+    results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, *,
+    protocols: Sequence[str] = PROTOCOLS,
+) -> None:  # fmt: skip
     """Run every trial that is missing, over the cores; what is finished is kept even if this is interrupted."""
     todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
     if not todo:
@@ -191,7 +194,12 @@ def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: i
     progress = Progress(len(todo))
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.submit(run_trial, row, benchmark, results.seed + trial, stop=lambda model: stop.is_set()): (row, trial)
+            pool.submit(
+                run_trial, row, benchmark, results.seed + trial, protocols=protocols, stop=lambda model: stop.is_set()
+            ): (
+                row,
+                trial,
+            )
             for row, trial in todo
         }
         pending = set(tasks)

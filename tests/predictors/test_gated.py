@@ -24,7 +24,8 @@ def small(**options):
     """A network on a memory that changes blocks easily."""
     memory = CCM(n_slots=2, vigilance=0.9, alarm_limit=1, recall_limit=0, commit_limit=1, random_state=0)
     return GatedMLP(
-        memory, **{"hidden_sizes": (9, 7), "gated_units": 3, "learning_rate": 0.1, "random_state": 0} | options
+        memory,
+        **{"hidden_sizes": (9, 7), "gated_units": 3, "undo": 0, "learning_rate": 0.1, "random_state": 0} | options,
     )
 
 
@@ -48,7 +49,8 @@ def flat(weights_and_biases):
 
 
 def state_of(net):
-    used = {"gates": net.memory_.n_blocks_, "steps": net.memory_.n_blocks_}
+    n_blocks = net.memory_.n_blocks_
+    used = {"gates": n_blocks, "steps": n_blocks, "membership": n_blocks + 1}
     known = {name: array[: used.get(name)].tobytes() for name, array in net._state._asdict().items()}
     return known | {
         f"memory {k}": v.tobytes() if hasattr(v, "tobytes") else v for k, v in snapshot(net.memory_).items()
@@ -68,20 +70,25 @@ def pointers_one_by_one(memory, X):
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.8}, {"optimizer": "adam", "learning_rate": 0.01}])
 @pytest.mark.parametrize("learn", ["accepted", "all"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_kernel_equals_naive_twin(activation, learn, options):
-    X, labels, _ = task_stream()
+@pytest.mark.parametrize(("activation", "announced"), [("relu", True), ("tanh", True), ("relu", False)])
+def test_kernel_equals_naive_twin(activation, announced, learn, options):
+    X, labels, tasks = task_stream()
+    if not announced:  # a pair of classes for every task, numbered as they appear
+        codes = labels + 2 * tasks
+        labels = np.array([list(dict.fromkeys(codes)).index(code) for code in codes])
+    n_classes = labels.max() + 1
     net = small(activation=activation, learn=learn, **options)
-    W, b = layers(clone(net).partial_fit(X[:1], None, classes=[0, 1]))
-    net.partial_fit(X, labels, classes=[0, 1])
+    W, b = layers(clone(net).partial_fit(X[:1], None, classes=range(n_classes)))
+    net.partial_fit(X, labels, classes=[0, 1] if announced else None)
     pointers, learned = pointers_one_by_one(net.memory, X)
     assert len(set(pointers)) > 3
     assert 0 < learned.sum() < len(X)
     if learn == "all":
         learned[:] = True
     Q = [q.astype(float) for q in net.gates_]
+    gates = [[q[t] for q in Q] for t in pointers[learned]]
     naive(X[learned], labels[learned], W, b, activation, options.get("optimizer", "sgd"), net.learning_rate,
-          options.get("momentum", 0.0), [[q[t] for q in Q] for t in pointers[learned]], n_announced=2)  # fmt: skip
+          options.get("momentum", 0.0), gates, n_announced=2 * announced)  # fmt: skip
     for got, expected in zip(flat(layers(net)), W + b, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     assert net.n_samples_taught_ == learned.sum()
@@ -139,12 +146,13 @@ def test_learning_in_one_block_leaves_the_units_of_others_alone():
     cuts=st.lists(st.integers(0, 84), max_size=5),
     dtype=st.sampled_from([np.float32, np.float64]),
     learn=st.sampled_from(["accepted", "all"]),
+    undo=st.sampled_from([0, 3]),
     seed=st.integers(0, 5),
 )
-def test_a_stream_may_be_cut_anywhere(cuts, dtype, learn, seed):
+def test_a_stream_may_be_cut_anywhere(cuts, dtype, learn, undo, seed):
     X, codes, tasks = task_stream(n=12, seed=seed, dtype=dtype)
     labels = np.where(np.arange(len(X)) % 7 == 3, None, np.array(list("abcdefgh"), dtype=object)[(tasks + codes) % 8])
-    whole, cut, single = (small(learn=learn) for _ in range(3))
+    whole, cut, single = (small(learn=learn, undo=undo) for _ in range(3))
     whole.partial_fit(X, labels)
     for part, own in zip(np.split(X, sorted(cuts)), np.split(labels, sorted(cuts)), strict=True):
         if len(part):
@@ -190,6 +198,55 @@ def test_rows_and_pools_are_routed_by_the_memory():
     np.testing.assert_array_equal(net.predict_proba_pool(mixed)[alone], net.predict_proba(mixed)[alone])
     assert (net.predict_proba_pool(mixed)[~alone] != net.predict_proba(mixed)[~alone]).any()
     np.testing.assert_array_equal(net.predict_pool(mixed), net.classes_[net.predict_proba_pool(mixed).argmax(axis=1)])
+
+
+def test_a_block_answers_with_the_classes_it_has_learned():
+    X, labels, tasks = task_stream()
+    names = np.array([f"{task}{'ab'[label]}" for task, label in zip(tasks, labels, strict=True)])
+    net = small(hidden_sizes=(60, 60)).partial_fit(X[:-30], names[:-30])
+    first, proba = X[tasks == 0], net.predict_proba(X[tasks == 0])
+    learned = set(np.flatnonzero(proba.any(axis=0)))
+    assert {"0a", "0b"} <= set(net.classes_[list(learned)]) < set(net.classes_)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    announced = small(hidden_sizes=(60, 60)).partial_fit(X[:-30], names[:-30], classes=np.unique(names))
+    assert (announced.predict_proba(first) > 0).all()
+    silent = small().partial_fit(X[:30], names[:30]).partial_fit(X[30:60], None)  # a block without any label
+    assert silent.memory_.task_pointers(X[30:60]).min() > 0
+    assert (silent.predict_proba(X[30:60]) > 0).all()
+
+
+@pytest.mark.parametrize("undo", [1, 7, 20, 1000])
+def test_what_a_block_was_taught_last_is_taken_back_when_it_is_left(undo):
+    X, labels, _ = task_stream(n=45)
+    labels = np.array(list("abcd"))[labels + 2 * (np.arange(len(X)) % 45 > 40)]  # two classes at the end of a task
+    pointers, learned = pointers_one_by_one(small().memory, X)
+    change = np.flatnonzero(np.diff(pointers))[0] + 1
+    left = pointers[0]
+    taught = np.flatnonzero(learned[:change])
+    kept = [0, 0]
+    for n in range(1, len(taught) + 1):
+        if n - kept[1] >= min(undo, n / 2):
+            kept = [kept[1], n]
+    n_kept = kept[0]
+    assert n_kept == 0 or n_kept >= len(taught) / 4
+    assert len(taught) - n_kept >= min(undo, len(taught) / 2)
+    keeps_to = taught[n_kept] if n_kept < len(taught) else change
+    options = {"hidden_sizes": (40, 40), "undo": undo}
+    net = small(**options).partial_fit(X[: change + 1], labels[: change + 1])
+    early = small(**options).partial_fit(X[:1], None, classes=np.unique(labels[: change + 1]))
+    early._state.membership[:] = False
+    early = small(**options).partial_fit(X[:keeps_to], labels[:keeps_to]) if n_kept else early
+    (W, b), (early_W, early_b) = layers(net), layers(early)
+    for layer, Q in enumerate(net.gates_):
+        np.testing.assert_array_equal(W[layer][Q[left]], early_W[layer][Q[left]])
+        np.testing.assert_array_equal(b[layer][Q[left]], early_b[layer][Q[left]])
+    rows = net._state.class_rows
+    assert set(np.flatnonzero(net._state.membership[1 + left])) <= set(rows)
+    if n_kept:
+        answers = net.classes_[np.isin(rows, np.flatnonzero(net._state.membership[1 + left]))]
+        assert set(answers) == set(labels[taught[:n_kept]])
+    else:
+        assert not net._state.membership[1 + left].any()
 
 
 def test_one_seed_is_enough():

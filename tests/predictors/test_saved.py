@@ -19,6 +19,7 @@ def networks():
         OnlineMLP((5,), momentum=0.5, random_state=0),
         GatedMLP(memory, hidden_sizes=(9, 7), gated_units=(3, 2), random_state=0),
         GatedMLP(memory, hidden_sizes=(9,), gated_units=3, optimizer="adam", random_state=0),
+        GatedMLP(memory, hidden_sizes=(9,), gated_units=3, undo=4, random_state=0),
     ]
 
 
@@ -55,6 +56,8 @@ def test_a_network_that_has_learned_nothing(tmp_path):
         ("steps", lambda a: a[:1]),
         ("steps", lambda a: a.astype(float)),
         ("class_rows", lambda a: a + 1),
+        ("membership", lambda a: a[:1]),
+        ("membership", lambda a: a.astype(float)),
         ("seed", lambda a: -1 - a),
     ],
 )
@@ -67,7 +70,7 @@ def test_damaged_state_is_refused(name, wrong):
         GatedMLP(**net.get_params(deep=False))._import(fields)
 
 
-@pytest.mark.parametrize("change", [{"classes": 9}, {"taught": -1}, {"seen": 2.0}])
+@pytest.mark.parametrize("change", [{"taught": -1}, {"current": 1}, {"current": -2}, {"seen": 2.0}])
 def test_damaged_counters_are_refused(change):
     net = networks()[0].partial_fit(X, LABELS)
     fields = net._export()

@@ -19,13 +19,15 @@ Results go to --out: a JSON file per data set, figures, tables.md and report.htm
 it stopped when it is started again.
 """
 
+ROWS = ("paper", "tuned", "signature")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
     parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
     parser.add_argument("--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: all)")
-    parser.add_argument("--rows", nargs="+", metavar="KIND", default=["paper", "tuned", "signature"],
+    parser.add_argument("--rows", nargs="+", metavar="KIND", default=list(ROWS),
                         help="which rows: paper, tuned, signature, readings (default: all but readings)")  # fmt: skip
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
@@ -123,7 +125,7 @@ def _words(options: argparse.Namespace, names: list[str]) -> list[str]:
     words = [*names, "--trials", str(options.trials)]
     if options.models:
         words += ["--models", *options.models]
-    if options.rows != ["paper", "tuned"]:
+    if options.rows != list(ROWS):
         words += ["--rows", *options.rows]
     return [*words, "--seed", str(options.seed)] if options.seed else words
 

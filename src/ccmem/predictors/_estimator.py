@@ -15,16 +15,16 @@ from sklearn.exceptions import NotFittedError
 from ccmem._labels import check_labels, encode_labels, sorted_union
 from ccmem._typing import FloatArray, IntArray
 from ccmem._validation import Rule, check_parameters, choice, integer, number
-from ccmem.memory import SEEN
+from ccmem.memory import SEEN, settled
 from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
     ACTIVATIONS,
-    CLASSES,
     MOMENTUM,
     OPTIMIZERS,
     TAUGHT,
     NetworkSettings,
     NetworkState,
+    hidden_shape,
     new_network,
     new_seed,
     unpack,
@@ -90,7 +90,8 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing.
 
         A missing label (None, NaN, or the value of ``unlabeled``) teaches the network nothing. A new class takes part
-        from its first sample on; ``classes`` may announce some, which then take part from now on.
+        from its first sample on (with gates: in the block that learned it); ``classes`` may announce some, which then
+        take part everywhere from now on.
         """
         if self.__sklearn_is_fitted__():
             self._teach(X, y, classes)
@@ -129,7 +130,9 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _new_network(self, n_features: int, dtype: Any, gated: bool) -> NetworkState:
         sizes = np.array([n_features, *self.hidden_sizes], np.int64)
         seed = new_seed(self.random_state)
-        return new_network(sizes, self._bounds(n_features), self._optimizer(), dtype, seed, gated)
+        return new_network(
+            sizes, self._bounds(n_features), self._optimizer(), dtype, seed, gated, 2 * (self._undo() > 0)
+        )
 
     def _bounds(self, n_features: int) -> list[float]:
         """How far from zero the first weights of each layer may be, the output layer last."""
@@ -147,11 +150,16 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> NetworkSettings:
         return NetworkSettings(
-            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum)
-        )
+            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum),
+            self._undo(),
+        )  # fmt: skip
 
-    def _encode(self, y: Any, n_rows: int, classes: Any) -> tuple[IntArray, Any, IntArray, int]:
-        """Output unit of every row's label, all classes sorted, their output units, how many of them take part now.
+    def _undo(self) -> int:
+        """How many samples are taken back, at least, when a block is left."""
+        return 0
+
+    def _encode(self, y: Any, n_rows: int, classes: Any) -> tuple[IntArray, Any, IntArray, IntArray]:
+        """Output unit of every row's label, all classes sorted, their output units, those of announced classes.
 
         Units are numbered as the classes appear: first those known, then those announced, then by row.
         """
@@ -169,18 +177,18 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for c in np.searchsorted(all_classes, now.astype(all_classes.dtype)):
                 if rows[c] < 0:
                     rows[c] = rows.max() + 1
-        n_now = int(rows.max(initial=-1)) + 1
+        told = rows[np.searchsorted(all_classes, announced.astype(all_classes.dtype))] if len(announced) else rows[:0]
         present, first = np.unique(codes[~missing], return_index=True)
         for c in present[np.argsort(first)]:
             if rows[c] < 0:
                 rows[c] = rows.max() + 1
         codes[~missing] = rows[codes[~missing]]
-        return codes, all_classes, rows, n_now
+        return codes, all_classes, rows, told
 
-    def _grow(self, state: NetworkState, rows: IntArray, n_now: int) -> NetworkState:
+    def _grow(self, state: NetworkState, rows: IntArray, announced: IntArray) -> NetworkState:
         if len(rows) > len(state.class_rows):
             state = with_classes(state, rows, self._bounds(int(state.sizes[0]))[-1], self._optimizer())
-        state.counters[CLASSES] = max(state.counters[CLASSES], n_now)
+        state.membership[:, announced] = state.kept_membership[:, announced] = True
         return state
 
     def _run(self, rows: FloatArray, codes: IntArray, blocks: IntArray, first_row: int = 0) -> None:
@@ -193,23 +201,24 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _widen(self, n_features: int) -> None:
         """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
-        sizes = self._state.sizes.copy()
-        width, more = int(sizes[0]) + 1, n_features - int(sizes[0])
+        before, gated = self._state.sizes, self._state.gates.shape[2] > 0
+        sizes, by_unit = before.copy(), gated or len(before) == 1
         sizes[0] = n_features
-        one_layer = len(sizes) == 1
-        n_units = len(self._state.class_rows) if one_layer else int(sizes[1])
-        by_unit = one_layer or self._state.gates.shape[2] > 0
+        n_inputs = int(before[0])
+        first = (len(self._state.class_rows), n_inputs + 1) if len(sizes) == 1 else hidden_shape(before, 0, gated)
 
         def wider(flat: FloatArray) -> FloatArray:
             if not flat.size:
                 return flat
-            first, rest = np.split(flat, [n_units * width])
-            matrix = first.reshape(n_units, width) if by_unit else first.reshape(width, n_units)
-            matrix = np.insert(matrix, [width - 1] * more, 0, axis=1 if by_unit else 0)  # before the biases
-            return np.concatenate([matrix.ravel(), rest])
+            layer, rest = np.split(flat, [first[0] * first[1]])
+            new = [n_inputs] * (n_features - n_inputs)  # before the biases
+            return np.concatenate([np.insert(layer.reshape(first), new, 0, axis=int(by_unit)).ravel(), rest])
 
         parameters, velocity, power = (wider(flat) for flat in self._state[:3])
-        self._state = self._state._replace(parameters=parameters, velocity=velocity, power=power, sizes=sizes)
+        kept = np.array([wider(flat) for flat in self._state.kept], parameters.dtype).reshape(-1, len(parameters))
+        self._state = self._state._replace(
+            parameters=parameters, velocity=velocity, power=power, kept=kept, sizes=sizes
+        )
 
     # Reading -----------------------------------------------------------------------------------------------------
 
@@ -276,4 +285,5 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            self._state = NetworkState(*(np.require(a, requirements="W") for a in self._state))
+            arrays = {name: settled(array) for name, array in self._state._asdict().items()}
+            self._state = NetworkState(**arrays)

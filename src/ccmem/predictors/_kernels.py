@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,63 @@ from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
 from ccmem.memory import SEEN
-from ccmem.predictors._vector import add_scaled
-from ccmem.predictors.network import ADAM, CLASSES, MOMENTUM, RELU, SGD, TANH, TAUGHT, NetworkSettings, NetworkState
+from ccmem.predictors._vector import add_rows, add_to_rows
+from ccmem.predictors.network import (
+    ADAM,
+    CURRENT,
+    RELU,
+    SGD,
+    SINCE,
+    STAY,
+    TANH,
+    TAUGHT,
+    NetworkSettings,
+    NetworkState,
+    hidden_shape,
+)
 
 BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
+FADED = 2.0**-63
+"""Running means of gradients below this become 0. That of an input that stays black would end among the subnormal
+numbers, which processors are a hundred times slower with."""
+
+
+class Work(NamedTuple):
+    """Room for one sample. Inputs of all layers stand in a row, a constant one behind those of each."""
+
+    z: FloatArray
+    is_open: FloatArray
+    """1 for the inputs that the block in use lets through."""
+    deltas: FloatArray
+    rows: IntArray
+    """Beside the inputs of every layer, a list of the rows of weights to visit."""
+    factors: FloatArray
+    """What each row on the lists counts."""
+    counts: IntArray
+    """How many rows are on each list; the last one counts ``members``."""
+    members: IntArray
+    """Output units of the classes that the block in use answers with."""
+    gains: FloatArray
+    """Factors of one list at a time."""
+    steps: FloatArray
+    scores: FloatArray
+
+
+@kernel
+def room_for(state: NetworkState, X: FloatArray) -> Work:
+    length, n_classes = state.sizes.sum() + state.sizes.shape[0], state.class_rows.shape[0]
+    return Work(
+        z=np.zeros(length, X.dtype),
+        is_open=np.zeros(length, X.dtype),
+        deltas=np.zeros(length, X.dtype),
+        rows=np.zeros(length, np.int64),
+        factors=np.zeros(length, X.dtype),
+        counts=np.zeros(state.sizes.shape[0], np.int64),
+        members=np.zeros(n_classes, np.int64),
+        gains=np.zeros(length + n_classes, X.dtype),
+        steps=np.zeros(length + n_classes, X.dtype),
+        scores=np.zeros(n_classes),
+    )
 
 
 @kernel
@@ -40,55 +94,100 @@ def slope(kind: int, z: float) -> float:
 
 
 @kernel
-def open_gates(state: NetworkState, block: int, is_open: FloatArray, z: FloatArray) -> None:
+def open_gates(state: NetworkState, block: int, work: Work) -> None:
     """Mark the inputs that ``block`` lets through in every layer, and silence all others."""
     sizes, n_open = state.sizes, state.gates.shape[2]
-    z[sizes[0] :] = 0.0
-    is_open[: sizes[0]] = 1.0
-    is_open[sizes[0] :] = 0.0 if n_open > 0 else 1.0
+    work.z[sizes[0] :] = 0.0
+    work.is_open[: sizes[0]] = 1.0
+    work.is_open[sizes[0] :] = 0.0 if n_open > 0 else 1.0
     place = 0
     for layer in range(sizes.shape[0]):
         if layer > 0:
             for k in range(n_open):
                 unit = state.gates[block, layer - 1, k]
                 if unit >= 0:
-                    is_open[place + unit] = 1.0
+                    work.is_open[place + unit] = 1.0
         place += sizes[layer] + 1
-        is_open[place - 1] = 1.0
-        z[place - 1] = 1.0
+        work.is_open[place - 1] = 1.0
+        work.z[place - 1] = 1.0
 
 
 @kernel
-def forward(state: NetworkState, kind: int, block: int, z: FloatArray, scores: FloatArray) -> None:
+def list_members(state: NetworkState, block: int, work: Work) -> None:
+    """List the classes that ``block`` answers with; all there are if it has learned none."""
+    count = 0
+    for row in range(work.members.shape[0]):
+        if state.membership[1 + block, row]:
+            work.members[count] = row
+            count += 1
+    if count == 0:
+        for row in range(work.members.shape[0]):
+            work.members[row] = row
+        count = work.members.shape[0]
+    work.counts[-1] = count
+
+
+@kernel
+def list_inputs(inputs: FloatArray, rows: IntArray, factors: FloatArray) -> int:
+    """List the inputs that are not zero, without a branch: they come as they like."""
+    count = 0
+    for i in range(inputs.shape[0]):
+        rows[count] = i
+        factors[count] = inputs[i]
+        count += int(inputs[i] != 0.0)
+    return count
+
+
+@kernel
+def activate_all(kind: int, h: FloatArray) -> None:
+    if kind == RELU:  # a loop of its own, which LLVM vectorises
+        for i in range(h.shape[0]):
+            h[i] = max(h[i], h.dtype.type(0.0))
+    else:
+        for i in range(h.shape[0]):
+            h[i] = activate(kind, np.float64(h[i]))
+
+
+@kernel
+def multiply_by_slope(kind: int, deltas: FloatArray, z: FloatArray) -> None:
+    if kind == RELU:
+        for i in range(deltas.shape[0]):
+            deltas[i] = deltas[i] if z[i] > 0.0 else deltas.dtype.type(0.0)
+    else:
+        for i in range(deltas.shape[0]):
+            deltas[i] = np.float64(deltas[i]) * slope(kind, np.float64(z[i]))
+
+
+@kernel
+def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
     """Fill the hidden activities and the scores (logits) of one sample, whose inputs stand in ``z`` already."""
-    sizes, gates, parameters = state.sizes, state.gates, state.parameters
-    row, place = 0, 0
+    sizes, gates, z = state.sizes, state.gates, work.z
+    gated = gates.shape[2] > 0
+    start, place = 0, 0
     for layer in range(sizes.shape[0] - 1):
-        width, n_units = sizes[layer] + 1, sizes[layer + 1]
-        inputs = z[place : place + width]
-        place += width
-        if gates.shape[2] > 0:
+        above = place + sizes[layer] + 1
+        inputs, units = z[place:above], z[above : above + sizes[layer + 1]]
+        n_rows, stride = hidden_shape(sizes, layer, gated)
+        weights = state.parameters[start : start + n_rows * stride]
+        if gated:
             for k in range(gates.shape[2]):
                 unit = gates[block, layer, k]
                 if unit < 0:
                     break
-                start = row + unit * width
-                z[place + unit] = activate(kind, dot(parameters[start : start + width], inputs))
+                row = weights[unit * stride : (unit + 1) * stride]
+                units[unit] = activate(kind, dot(row, inputs))
         else:
-            units = z[place : place + n_units]
+            rows, factors = work.rows[place:above], work.factors[place:above]
+            work.counts[layer] = list_inputs(inputs, rows, factors)
             units[:] = 0.0
-            for i in range(width):
-                if inputs[i] != 0.0:
-                    start = row + i * n_units
-                    add_scaled(units, parameters[start : start + n_units], inputs[i])
-            for unit in range(n_units):
-                units[unit] = activate(kind, np.float64(units[unit]))
-        row += n_units * width
+            add_rows(units, weights, rows, factors, stride, work.counts[layer])
+            activate_all(kind, units)
+        start += n_rows * stride
+        place = above
     width = sizes[-1] + 1
-    inputs = z[place : place + width]
-    for c in range(scores.shape[0]):
-        start = row + c * width
-        scores[c] = dot(parameters[start : start + width], inputs)
+    for k in range(work.counts[-1]):
+        row = state.parameters[start + work.members[k] * width : start + (work.members[k] + 1) * width]
+        work.scores[k] = dot(row, z[place : place + width])
 
 
 @kernel
@@ -109,37 +208,20 @@ def softmax(scores: FloatArray) -> bool:
 
 
 @kernel
-def descend_with_momentum(
-    row: FloatArray, velocity: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float, keep: float,
-    rate: float,
-) -> None:  # fmt: skip
-    """v <- keep * v + gradient, row <- row - rate * v, where the input is open."""
-    for i in range(row.shape[0]):
-        moved = keep * velocity[i] + factor * inputs[i]
-        velocity[i] = moved if is_open[i] != 0.0 else velocity[i]
-    for i in range(row.shape[0]):
-        row[i] -= rate * is_open[i] * velocity[i]
+def fade(means: FloatArray, keep: float) -> None:
+    """Let running means decay."""
+    number = means.dtype.type
+    keep, faded, zero = number(keep), number(FADED), number(0.0)
+    for i in range(means.shape[0]):
+        less = keep * means[i]
+        means[i] = less if abs(less) >= faded else zero
 
 
 @kernel
-def descend_with_adam(
-    row: FloatArray, velocity: FloatArray, power: FloatArray, inputs: FloatArray, is_open: FloatArray, factor: float,
-    learning_rate: float, step: int,
-) -> None:  # fmt: skip
-    """Adam, where the input is open. Two loops: LLVM vectorises neither if they are one, for the arrays it touches."""
-    number = row.dtype.type
-    keep_1, keep_2, tiny = number(BETA_1), number(BETA_2), number(ADAM_EPSILON)
-    gain_1, gain_2 = number(1.0 - BETA_1), number(1.0 - BETA_2)
-    rate = number(learning_rate / (1.0 - math.pow(BETA_1, step)))
-    shrink = number(1.0 / math.sqrt(1.0 - math.pow(BETA_2, step)))
-    for i in range(row.shape[0]):
-        gradient = factor * inputs[i]
-        first = keep_1 * velocity[i] + gain_1 * gradient
-        second = keep_2 * power[i] + gain_2 * gradient * gradient
-        velocity[i] = first if is_open[i] != 0.0 else velocity[i]
-        power[i] = second if is_open[i] != 0.0 else power[i]
-    for i in range(row.shape[0]):
-        row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
+def adam_scales(number: Any, learning_rate: float, step: int) -> tuple[Any, Any, Any]:
+    """What means are multiplied with because they began at 0, and what keeps a division by 0 away."""
+    rate, shrink = learning_rate / (1.0 - math.pow(BETA_1, step)), 1.0 / math.sqrt(1.0 - math.pow(BETA_2, step))
+    return number(rate), number(shrink), number(ADAM_EPSILON)
 
 
 @kernel
@@ -147,198 +229,248 @@ def move_row(
     state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, factor: float,
     step: int,
 ) -> None:  # fmt: skip
-    """Move the row at ``start`` against its gradient, factor times inputs; the weights of closed inputs stay."""
+    """Move the row at ``start`` against its gradient, factor times inputs; the weights of closed inputs stay.
+
+    Loops that touch few arrays: LLVM vectorises none that touches many.
+    """
     stop = start + inputs.shape[0]
-    row = state.parameters[start:stop]
-    number = row.dtype.type
-    if settings.optimizer == MOMENTUM:
-        keep, rate = number(settings.momentum), number(settings.learning_rate)
-        descend_with_momentum(row, state.velocity[start:stop], inputs, is_open, number(factor), keep, rate)
-    else:
-        descend_with_adam(
-            row, state.velocity[start:stop], state.power[start:stop], inputs, is_open, number(factor),
-            settings.learning_rate, step,
-        )  # fmt: skip
-
-
-@kernel
-def scale(vector: FloatArray, factor: float) -> None:
-    for i in range(vector.shape[0]):
-        vector[i] *= factor
+    row, velocity = state.parameters[start:stop], state.velocity[start:stop]
+    number, adam = row.dtype.type, settings.optimizer == ADAM
+    factor, faded, zero = number(factor), number(FADED), number(0.0)
+    keep, gain = number(BETA_1 if adam else settings.momentum), number(1.0 - BETA_1 if adam else 1.0)
+    for i in range(row.shape[0]):
+        mean = keep * velocity[i] + gain * (factor * inputs[i])
+        mean = mean if abs(mean) >= faded else zero
+        velocity[i] = mean if is_open[i] != 0.0 else velocity[i]
+    if not adam:
+        rate = number(settings.learning_rate)
+        for i in range(row.shape[0]):
+            row[i] -= rate * is_open[i] * velocity[i]
+        return
+    power, keep, gain = state.power[start:stop], number(BETA_2), number(1.0 - BETA_2)
+    for i in range(row.shape[0]):
+        gradient = factor * inputs[i]
+        mean = keep * power[i] + gain * (gradient * gradient)
+        mean = mean if mean >= faded else zero
+        power[i] = mean if is_open[i] != 0.0 else power[i]
+    rate, shrink, tiny = adam_scales(number, settings.learning_rate, step)
+    for i in range(row.shape[0]):
+        row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
 
 
 @kernel
 def move_layer(
-    state: NetworkState, settings: NetworkSettings, row: int, inputs: FloatArray, deltas: FloatArray, step: int
-) -> None:
-    """The same for a whole hidden layer without gates, from ``row`` on: inputs of zero only let the means decay."""
-    n_units = deltas.shape[0]
-    stop = row + inputs.shape[0] * n_units
-    weights, velocity = state.parameters[row:stop], state.velocity[row:stop]
+    state: NetworkState, settings: NetworkSettings, start: int, stop: int, stride: int, deltas: FloatArray,
+    rows: IntArray, inputs: FloatArray, count: int, step: int,
+) -> None:  # fmt: skip
+    """The same for a whole layer without gates; inputs that are not on the list are zero, so that means only decay."""
+    weights, velocity = state.parameters[start:stop], state.velocity[start:stop]
     number, adam = weights.dtype.type, settings.optimizer == ADAM
-    scale(velocity, number(BETA_1 if adam else settings.momentum))
-    gain = 1.0 - BETA_1 if adam else 1.0
-    for i in range(inputs.shape[0]):
-        if inputs[i] != 0.0:
-            start = i * n_units
-            add_scaled(velocity[start : start + n_units], deltas, number(gain * np.float64(inputs[i])))
+    fade(velocity, BETA_1 if adam else settings.momentum)
     if not adam:
-        add_scaled(weights, velocity, number(-settings.learning_rate))
+        add_to_rows(deltas, velocity, rows, inputs, stride, count)
+        rate = number(settings.learning_rate)
+        for i in range(weights.shape[0]):
+            weights[i] -= rate * velocity[i]
         return
-    power = state.power[row:stop]
-    scale(power, number(BETA_2))
-    gain_2, tiny = number(1.0 - BETA_2), number(ADAM_EPSILON)
-    for i in range(inputs.shape[0]):
-        if inputs[i] != 0.0:
-            squares = power[i * n_units : (i + 1) * n_units]
-            for j in range(n_units):
-                gradient = inputs[i] * deltas[j]
-                squares[j] += gain_2 * gradient * gradient
-    rate = number(settings.learning_rate / (1.0 - math.pow(BETA_1, step)))
-    shrink = number(1.0 / math.sqrt(1.0 - math.pow(BETA_2, step)))
+    power = state.power[start:stop]
+    fade(power, BETA_2)
+    gain_1, gain_2, n_units = number(1.0 - BETA_1), number(1.0 - BETA_2), deltas.shape[0]
+    for k in range(count):
+        first = rows[k] * stride
+        means, squares = velocity[first : first + n_units], power[first : first + n_units]
+        for j in range(n_units):
+            means[j] += gain_1 * (inputs[k] * deltas[j])
+        for j in range(n_units):
+            gradient = inputs[k] * deltas[j]
+            squares[j] += gain_2 * (gradient * gradient)
+    rate, shrink, tiny = adam_scales(number, settings.learning_rate, step)
     for i in range(weights.shape[0]):
         weights[i] -= rate * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
 
 
 @kernel
 def teach_outputs(
-    state: NetworkState, settings: NetworkSettings, block: int, row: int, inputs: FloatArray, is_open: FloatArray,
-    errors: FloatArray, below: FloatArray,
-) -> None:  # fmt: skip
-    """Send the errors back to the layer ``below``, then move the output units."""
-    number, width = below.dtype.type, inputs.shape[0]
-    for c in range(errors.shape[0]):
-        start = row + c * width
-        weights = state.parameters[start : start + width]
-        add_scaled(below, weights, number(errors[c]))
-        if settings.optimizer == SGD:
-            add_scaled(weights, inputs, number(-settings.learning_rate * errors[c]))
-        else:
-            move_row(state, settings, start, inputs, is_open, errors[c], state.steps[block])
+    state: NetworkState, settings: NetworkSettings, block: int, start: int, place: int, work: Work
+) -> None:
+    """Send the errors back to the layer at ``place``, then move the output units, whose weights begin at ``start``."""
+    width, count = state.sizes[-1] + 1, work.counts[-1]
+    inputs, below = work.z[place : place + width], work.deltas[place : place + width]
+    for k in range(count):
+        work.gains[k] = work.scores[k]
+        work.steps[k] = -settings.learning_rate * work.scores[k]
+    weights = state.parameters[start:]
+    add_rows(below, weights, work.members, work.gains, width, count)
+    if settings.optimizer == SGD:
+        add_to_rows(inputs, weights, work.members, work.steps, width, count)
+    else:
+        is_open = work.is_open[place : place + width]
+        for k in range(count):
+            row = start + work.members[k] * width
+            move_row(state, settings, row, inputs, is_open, work.scores[k], state.steps[block])
 
 
 @kernel
 def teach_open_units(
-    state: NetworkState, settings: NetworkSettings, block: int, layer: int, row: int, inputs: FloatArray,
-    is_open: FloatArray, deltas: FloatArray, below: FloatArray,
-) -> None:  # fmt: skip
-    """The same for the open units of a hidden layer with gates: a row per unit."""
-    number, width = below.dtype.type, inputs.shape[0]
-    plain = settings.optimizer == SGD
+    state: NetworkState, settings: NetworkSettings, block: int, layer: int, start: int, place: int, work: Work
+) -> None:
+    """The same for the open units of a hidden layer with gates, whose inputs stand at ``place``: a row per unit."""
+    n_rows, width = hidden_shape(state.sizes, layer, True)
+    inputs, below = work.z[place : place + width], work.deltas[place : place + width]
+    plain, count = settings.optimizer == SGD, 0
     for k in range(state.gates.shape[2]):
         unit = state.gates[block, layer, k]
         if unit < 0:
             break
-        delta = deltas[unit]
+        delta = work.deltas[place + width + unit]
         if plain and delta == 0.0:
             continue
-        start = row + unit * width
-        weights = state.parameters[start : start + width]
-        if layer > 0:
-            add_scaled(below, weights, delta)
-        if plain:
-            add_scaled(weights, inputs, number(-settings.learning_rate * np.float64(delta)))
-        else:
-            move_row(state, settings, start, inputs, is_open, delta, state.steps[block])
+        work.rows[count] = unit
+        work.gains[count] = delta
+        work.steps[count] = -settings.learning_rate * np.float64(delta)
+        count += 1
+    weights = state.parameters[start : start + n_rows * width]
+    if layer > 0:
+        add_rows(below, weights, work.rows, work.gains, width, count)
+    if plain:
+        add_to_rows(inputs, weights, work.rows, work.steps, width, count)
+    else:
+        is_open = work.is_open[place : place + width]
+        for k in range(count):
+            row = start + work.rows[k] * width
+            move_row(state, settings, row, inputs, is_open, work.gains[k], state.steps[block])
 
 
 @kernel
 def teach_all_units(
-    state: NetworkState, settings: NetworkSettings, block: int, layer: int, row: int, inputs: FloatArray,
-    deltas: FloatArray, below: FloatArray,
-) -> None:  # fmt: skip
-    """The same for a hidden layer without gates: a row per input."""
-    number, n_units = below.dtype.type, deltas.shape[0]
-    plain = settings.optimizer == SGD
-    for i in range(inputs.shape[0]):
-        goes_back = layer > 0 and slope(settings.activation, np.float64(inputs[i])) != 0.0
-        if plain and not goes_back and inputs[i] == 0.0:
-            continue
-        start = row + i * n_units
-        weights = state.parameters[start : start + n_units]
-        if goes_back:
-            below[i] = dot(weights, deltas)
-        if plain:
-            add_scaled(weights, deltas, number(-settings.learning_rate * np.float64(inputs[i])))
-    if not plain:
-        move_layer(state, settings, row, inputs, deltas, state.steps[block])
+    state: NetworkState, settings: NetworkSettings, block: int, layer: int, start: int, place: int, work: Work
+) -> None:
+    """The same for a hidden layer without gates: a row per input, those that are not zero already on its list."""
+    n_units, count = state.sizes[layer + 1], work.counts[layer]
+    width, stride = hidden_shape(state.sizes, layer, False)
+    above, stop = place + width, start + width * stride
+    below, own = work.deltas[place:above], work.deltas[above : above + n_units]
+    rows, factors = work.rows[place:above], work.factors[place:above]
+    weights = state.parameters[start:stop]
+    if layer > 0:
+        only_listed = settings.activation == RELU  # the slope of the others is 0
+        for k in range(count if only_listed else width):
+            i = rows[k] if only_listed else k
+            below[i] = dot(weights[i * stride : i * stride + n_units], own)
+    if settings.optimizer == SGD:
+        for k in range(count):
+            work.steps[k] = -settings.learning_rate * np.float64(factors[k])
+        add_to_rows(own, weights, rows, work.steps, stride, count)
+    else:
+        move_layer(state, settings, start, stop, stride, own, rows, factors, count, state.steps[block])
 
 
 @kernel
-def backward(
-    state: NetworkState, settings: NetworkSettings, block: int, z: FloatArray, is_open: FloatArray, errors: FloatArray,
-    deltas: FloatArray,
-) -> None:  # fmt: skip
-    """Move all weights between open units; ``errors`` are softmax minus target."""
-    sizes = state.sizes
-    hidden = sizes.shape[0] - 1
-    row, place = 0, 0
+def backward(state: NetworkState, settings: NetworkSettings, block: int, work: Work) -> None:
+    """Move all weights between open units; ``scores`` hold softmax minus target."""
+    sizes, deltas = state.sizes, work.deltas
+    hidden, gated = sizes.shape[0] - 1, state.gates.shape[2] > 0
+    start, place = 0, 0
     for layer in range(hidden):
-        row += sizes[layer + 1] * (sizes[layer] + 1)
+        n_rows, stride = hidden_shape(sizes, layer, gated)
+        start += n_rows * stride
         place += sizes[layer] + 1
     deltas[:] = 0.0
-    end = place + sizes[hidden] + 1
-    teach_outputs(state, settings, block, row, z[place:end], is_open[place:end], errors, deltas[place:end])
+    teach_outputs(state, settings, block, start, place, work)
     for layer in range(hidden - 1, -1, -1):
         n_units = sizes[layer + 1]
-        for unit in range(place, place + n_units):
-            deltas[unit] = np.float64(deltas[unit]) * slope(settings.activation, np.float64(z[unit]))
-        above, own = place, deltas[place : place + n_units]
-        row -= n_units * (sizes[layer] + 1)
+        multiply_by_slope(settings.activation, deltas[place : place + n_units], work.z[place : place + n_units])
+        n_rows, stride = hidden_shape(sizes, layer, gated)
+        start -= n_rows * stride
         place -= sizes[layer] + 1
-        inputs, below = z[place:above], deltas[place:above]
-        if state.gates.shape[2] > 0:
-            teach_open_units(state, settings, block, layer, row, inputs, is_open[place:above], own, below)
+        if gated:
+            teach_open_units(state, settings, block, layer, start, place, work)
         else:
-            teach_all_units(state, settings, block, layer, row, inputs, own, below)
+            teach_all_units(state, settings, block, layer, start, place, work)
+
+
+@kernel
+def enter(state: NetworkState, block: int) -> None:
+    """Leave the block in use for another; what it was taught last belonged to the new one, and is taken back."""
+    before = state.counters[CURRENT]
+    state.counters[CURRENT], state.counters[STAY], state.counters[SINCE] = block, 0, 0
+    if state.kept.shape[0] > 0:
+        if before >= 0:
+            state.parameters[:] = state.kept[0]
+            state.membership[1 + before] = state.kept_membership[0]
+        for k in range(2):
+            state.kept[k] = state.parameters
+            state.kept_membership[k] = state.membership[1 + block]
+
+
+@kernel
+def keep(state: NetworkState, undo: int) -> None:
+    """Count a sample that was taught, and keep the weights every ``undo`` of them: the older ones are old enough then.
+
+    Early in a stay they are kept whenever it has doubled, so that a short one does not leave the block without a trace.
+    """
+    state.counters[TAUGHT] += 1
+    state.counters[STAY] += 1
+    state.counters[SINCE] += 1
+    if state.kept.shape[0] > 0 and state.counters[SINCE] >= min(undo, (state.counters[STAY] + 1) // 2):
+        state.counters[SINCE] = 0
+        state.kept[0] = state.kept[1]
+        state.kept[1] = state.parameters
+        state.kept_membership[0] = state.kept_membership[1]
+        state.kept_membership[1] = state.membership[1 + state.counters[CURRENT]]
 
 
 @kernel
 def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: IntArray, blocks: IntArray) -> int:
     """Teach rows of ``X`` in order, each to the units of its block; return how many, fewer than all if it diverged.
 
-    Rows without a label, or with a negative block, are passed over. A class takes part from its first sample on.
+    Rows without a label teach nothing. A class takes part from its first sample on.
     """
-    length = state.sizes.sum() + state.sizes.shape[0]
-    z, is_open, deltas = np.zeros(length, X.dtype), np.zeros(length, X.dtype), np.zeros(length, X.dtype)
-    scores = np.zeros(state.class_rows.shape[0])
-    current = -1
+    work = room_for(state, X)
+    opened = -1
     for r in range(X.shape[0]):
         state.counters[SEEN] += 1
         code, block = codes[r], blocks[r]
-        state.counters[CLASSES] = max(state.counters[CLASSES], code + 1)
-        if code == UNLABELED or block < 0:
+        if block != state.counters[CURRENT]:
+            enter(state, block)
+        if code == UNLABELED:
             continue
-        if block != current:
-            open_gates(state, block, is_open, z)
-            current = block
-        z[: X.shape[1]] = X[r]
-        probabilities = scores[: state.counters[CLASSES]]
-        forward(state, settings.activation, block, z, probabilities)
+        if block != opened:
+            open_gates(state, block, work)
+        if block != opened or not state.membership[1 + block, code]:
+            state.membership[1 + block, code] = True
+            list_members(state, block, work)
+            opened = block
+        work.z[: X.shape[1]] = X[r]
+        forward(state, settings.activation, block, work)
+        probabilities = work.scores[: work.counts[-1]]
         if not softmax(probabilities):
             return r
-        probabilities[code] -= 1.0
-        state.counters[TAUGHT] += 1
+        for k in range(probabilities.shape[0]):
+            probabilities[k] -= 1.0 if work.members[k] == code else 0.0
         state.steps[block] += 1
-        backward(state, settings, block, z, is_open, probabilities, deltas)
+        backward(state, settings, block, work)
+        keep(state, settings.undo)
     return X.shape[0]
 
 
 @kernel
 def predict_rows(state: NetworkState, activation: int, X: FloatArray, blocks: IntArray, out: FloatArray) -> int:
     """Fill ``out`` with the probability of every class, in sorted order; return how many rows could be answered."""
-    length = state.sizes.sum() + state.sizes.shape[0]
-    z, is_open = np.zeros(length, X.dtype), np.zeros(length, X.dtype)
-    scores = np.zeros(state.class_rows.shape[0])
+    work = room_for(state, X)
+    column = np.argsort(state.class_rows)
     current = -1
+    out[:] = 0.0
     for r in range(X.shape[0]):
         if blocks[r] != current:
             current = blocks[r]
-            open_gates(state, current, is_open, z)
-        z[: X.shape[1]] = X[r]
-        forward(state, activation, current, z, scores)
-        if not softmax(scores):
+            open_gates(state, current, work)
+            list_members(state, current, work)
+        work.z[: X.shape[1]] = X[r]
+        forward(state, activation, current, work)
+        probabilities = work.scores[: work.counts[-1]]
+        if not softmax(probabilities):
             return r
-        for c in range(scores.shape[0]):
-            out[r, c] = scores[state.class_rows[c]]
+        for k in range(probabilities.shape[0]):
+            out[r, column[work.members[k]]] = probabilities[k]
     return X.shape[0]

@@ -6,14 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ccmem.memory import settled
 from ccmem.persistence.memories import check_names, check_vector
-from ccmem.predictors.network import ADAM, SGD, NetworkState
+from ccmem.predictors.network import ADAM, SGD, NetworkState, hidden_shape
 
 if TYPE_CHECKING:
     from ccmem.predictors._estimator import OnlineNetwork
 
-_COUNTERS = ("seen", "taught", "classes")
-_ARRAYS = ("parameters", "velocity", "power", "gates", "steps", "class_rows", "seed")
+_COUNTERS = ("seen", "taught", "current", "stay", "since")
+_ARRAYS = (
+    "parameters",
+    "velocity",
+    "power",
+    "gates",
+    "steps",
+    "class_rows",
+    "membership",
+    "kept",
+    "kept_membership",
+    "seed",
+)
 
 
 def export_network(net: OnlineNetwork) -> dict[str, Any]:
@@ -50,13 +62,15 @@ def import_network(
     if type(n_features) is not int or n_features < 1:
         raise ValueError(f"{owner}: n_features_in_={n_features!r} is not a number of columns")
     sizes = np.array([n_features, *net.hidden_sizes], np.int64)
-    n_weights = int(((sizes + 1) * np.array([*sizes[1:], len(classes)])).sum())
+    layers = [hidden_shape(sizes, layer, bool(n_open)) for layer in range(len(sizes) - 1)]
+    n_weights = int(sum(n_rows * stride for n_rows, stride in [*layers, (len(classes), sizes[-1] + 1)]))
     n_blocks = len(arrays["steps"]) if isinstance(arrays["steps"], np.ndarray) and arrays["steps"].ndim == 1 else -1
     if n_blocks < least_blocks or (not n_open and n_blocks != 1):
         raise ValueError(f"{owner}: it has no gates for every block of its memory")
     optimizer = net._optimizer()
     parameters = arrays["parameters"]
     dtype = parameters.dtype if isinstance(parameters, np.ndarray) and parameters.dtype == np.float32 else np.float64
+    n_kept = 2 * (net._undo() > 0)
     layout: dict[str, tuple[tuple[int, ...], Any]] = {
         "parameters": ((n_weights,), dtype),
         "velocity": ((0 if optimizer == SGD else n_weights,), dtype),
@@ -64,6 +78,9 @@ def import_network(
         "gates": ((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
         "steps": ((n_blocks,), np.int64),
         "class_rows": ((len(classes),), np.int64),
+        "membership": ((1 + n_blocks, len(classes)), np.bool_),
+        "kept": ((n_kept, n_weights), dtype),
+        "kept_membership": ((n_kept, len(classes)), np.bool_),
         "seed": ((2,), np.int64),
     }
     for name, (shape, kind) in layout.items():
@@ -81,10 +98,12 @@ def import_network(
         distinct = (np.diff(units, axis=1) > 0).all()
         if not (distinct and units.min() >= 0 and units.max() < sizes[layer + 1] and (padding == -1).all()):
             raise ValueError(f"{owner}: its gates do not name units of hidden layer {layer}")
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
+    least = {"current": -1}
+    if not all(type(count) is int and least.get(name, 0) <= count < 2**62 for name, count in counts.items()):
         raise ValueError(f"{owner}: its counters are damaged")
-    if counts["classes"] > len(classes):
-        raise ValueError(f"{owner}: {counts['classes']} classes do not fit the {len(classes)} it has")
+    if counts["current"] >= n_blocks:
+        raise ValueError(f"{owner}: its block in use is none of its {n_blocks} blocks")
+    arrays = {**arrays, "parameters": settled(parameters)}
     net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
     net._began_with = net._shape()
     net.classes_ = classes

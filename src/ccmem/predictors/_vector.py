@@ -1,11 +1,13 @@
-"""The one loop that networks spend their time in, as vector instructions.
+"""The loops that networks spend their time in, as vector instructions.
 
 Left to LLVM, a loop over some hundred floats is half bookkeeping: checks for overlap before it, odd ends one by one
-after it. Every element is computed alone, so the result is the same bit for bit.
+after it. And what is summed up over many rows stays in registers here, 128 numbers of it at a time. Every element is
+computed alone, term by term in the order of the rows, so the result is the same bit for bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -14,62 +16,133 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ccmem._jit import JIT_ENABLED
-from ccmem._lanes import LANES
-from ccmem._typing import FloatArray
+from ccmem._lanes import LANES, broadcast
+from ccmem._typing import FloatArray, IntArray
+
+_TILE = 4
+"""How many vectors of 32 numbers stay in registers (AVX-512 has room for sixteen)."""
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
-def _in_python(total: FloatArray, row: FloatArray, factor: Any) -> None:
-    total += factor * row
+class _Columns:
+    """A walk over the columns of rows that lie in one flat vector, some vectors of 32 at a time."""
+
+    def __init__(self, context: Any, builder: Any, dtype: Any, n_columns: Any) -> None:
+        self.builder, self.n_columns, self.bits = builder, n_columns, dtype.bitwidth
+        self.vector = ir.VectorType(context.get_data_type(dtype), LANES)
+        self._align = _I32(self.bits // 8)
+        self._zero = ir.Constant(self.vector, [0.0] * LANES)
+        self._masks: list[Any] = []
+        self._first: Any = None
+
+    def run(self, step: Callable[[], None]) -> None:
+        """Call ``step`` to emit what is done to the columns at hand: wide tiles first, then vector by vector."""
+        builder = self.builder
+        wide = builder.and_(builder.add(self.n_columns, _I64(LANES)), _I64(-_TILE * LANES))  # the last may be cut short
+        self._loop(_I64(0), wide, _TILE, step)
+        self._loop(wide, self.n_columns, 1, step)
+
+    def load(self, data: Any) -> list[Any]:
+        """The columns at hand of the row that begins at ``data``; beyond the last column nothing is read."""
+        kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self._masks[0].type, self.vector])
+        load = self._masked("load", kind)
+        places = (self._at(data, k) for k in range(len(self._masks)))
+        return [
+            self.builder.call(load, [place, self._align, mask, self._zero])
+            for place, mask in zip(places, self._masks, strict=True)
+        ]
+
+    def store(self, values: list[Any], data: Any) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [self.vector, self.vector.as_pointer(), _I32, self._masks[0].type])
+        store = self._masked("store", kind)
+        for k, (value, mask) in enumerate(zip(values, self._masks, strict=True)):
+            self.builder.call(store, [value, self._at(data, k), self._align, mask])
+
+    def plus(self, values: list[Any], factor: Any, more: list[Any]) -> list[Any]:
+        """values + factor * more"""
+        factor = broadcast(self.builder, factor, self.vector)
+        pairs = zip(values, more, strict=True)
+        return [self.builder.fadd(value, self.builder.fmul(factor, other)) for value, other in pairs]
+
+    def _loop(self, start: Any, stop: Any, n_vectors: int, step: Callable[[], None]) -> None:
+        builder, counts = self.builder, ir.VectorType(_I32, LANES)
+        with cgutils.for_range_slice(builder, start, stop, _I64(n_vectors * LANES), intp=_I64) as (self._first, _):
+            left = broadcast(builder, builder.trunc(builder.sub(self.n_columns, self._first), _I32), counts)
+            columns = (ir.Constant(counts, list(range(k * LANES, (k + 1) * LANES))) for k in range(n_vectors))
+            self._masks = [builder.icmp_signed("<", those, left) for those in columns]
+            step()
+
+    def _at(self, data: Any, k: int) -> Any:
+        place = self.builder.add(self._first, _I64(k * LANES))
+        return self.builder.bitcast(self.builder.gep(data, [place]), self.vector.as_pointer())
+
+    def _masked(self, what: str, kind: Any) -> Any:
+        name = f"llvm.masked.{what}.v{LANES}f{self.bits}.p0"
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
 
 
-def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    total, row = (context.make_array(t)(context, builder, v)
-                  for t, v in zip(signature.args[:2], arguments[:2], strict=True))  # fmt: skip
-    dtype = signature.args[0].dtype
-    vector = ir.VectorType(context.get_data_type(dtype), LANES)
-    pointer = vector.as_pointer()
-    i32, i64 = ir.IntType(32), ir.IntType(64)
-    align = dtype.bitwidth // 8
-    size = cgutils.unpack_tuple(builder, row.shape, 1)[0]
-    whole = builder.and_(size, i64(-LANES))
+def _emit(context: Any, builder: Any, signature: Any, arguments: Any, into_rows: bool) -> Any:
+    """Both directions between one row and many: what is common to the many is loaded once for a tile of columns."""
+    arrays = [context.make_array(t)(context, builder, v)
+              for t, v in zip(signature.args[:4], arguments[:4], strict=True)]  # fmt: skip
+    one, many, rows, factors = (array.data for array in arrays)
+    stride, count = arguments[4:]
+    n_columns = cgutils.unpack_tuple(builder, arrays[0].shape, 1)[0]
+    work = _Columns(context, builder, signature.args[0].dtype, n_columns)
 
-    def repeated(value: Any) -> Any:
-        undefined = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
-        first = builder.insert_element(undefined, value, i32(0))
-        return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(i32, LANES), [0] * LANES))
+    def step() -> None:
+        held = [cgutils.alloca_once_value(builder, value) for value in work.load(one)]
+        with cgutils.for_range_slice(builder, _I64(0), count, _I64(1), intp=_I64) as (k, _):
+            if into_rows:  # last to first: what was read last is still near
+                k = builder.sub(builder.sub(count, _I64(1)), k)
+            row = builder.gep(many, [builder.mul(builder.load(builder.gep(rows, [k])), stride)])
+            factor = builder.load(builder.gep(factors, [k]))
+            values = [builder.load(value) for value in held]
+            if into_rows:
+                work.store(work.plus(work.load(row), factor, values), row)
+            else:
+                for place, value in zip(held, work.plus(values, factor, work.load(row)), strict=True):
+                    builder.store(value, place)
+        if not into_rows:
+            work.store([builder.load(value) for value in held], one)
 
-    def at(array: Any, index: Any) -> Any:
-        return builder.bitcast(builder.gep(array.data, [index]), pointer)
-
-    factor = repeated(arguments[2])
-    with cgutils.for_range_slice(builder, i64(0), whole, i64(LANES), intp=i64) as (index, _):
-        place = at(total, index)
-        product = builder.fmul(factor, builder.load(at(row, index), align=align))
-        builder.store(builder.fadd(builder.load(place, align=align), product), place, align=align)
-    with builder.if_then(builder.icmp_unsigned("<", whole, size)):
-        left = repeated(builder.trunc(builder.sub(size, whole), i32))
-        mask = builder.icmp_unsigned("<", ir.Constant(ir.VectorType(i32, LANES), list(range(LANES))), left)
-        zero = ir.Constant(vector, [0.0] * LANES)
-        kind = f"v{LANES}f{dtype.bitwidth}.p0"
-        loads = ir.FunctionType(vector, [pointer, i32, mask.type, vector])
-        stores = ir.FunctionType(ir.VoidType(), [vector, pointer, i32, mask.type])
-        load = cgutils.get_or_insert_function(builder.module, loads, f"llvm.masked.load.{kind}")
-        store = cgutils.get_or_insert_function(builder.module, stores, f"llvm.masked.store.{kind}")
-        end, more = (builder.call(load, [at(array, whole), i32(align), mask, zero]) for array in (total, row))
-        result = builder.fadd(end, builder.fmul(factor, more))
-        builder.call(store, [result, at(total, whole), i32(align), mask])
+    work.run(step)
     return context.get_dummy_value()
 
 
-def _compiled() -> Any:
+def _compiled(into_rows: bool) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _emit(context, builder, signature, arguments, into_rows)
+
     @intrinsic  # type: ignore[untyped-decorator]
-    def add_scaled(typing_context: Any, total: Any, row: Any, factor: Any) -> Any:
-        if total != row or total.ndim != 1 or total.layout != "C" or factor != total.dtype:
-            raise TypeError(f"two contiguous vectors and a factor of one type are needed, got {total}, {row}, {factor}")
-        return types.none(total, row, factor), _emit
+    def walk(typing_context: Any, one: Any, many: Any, rows: Any, factors: Any, stride: Any, count: Any) -> Any:
+        fits = one == many == factors and one.ndim == rows.ndim == 1 and one.layout == rows.layout == "C"
+        if not fits or rows.dtype != types.int64:
+            raise TypeError(f"contiguous vectors are needed, got {one}, {many}, {rows}, {factors}")
+        return types.none(one, many, rows, factors, types.int64, types.int64), emit
 
-    return add_scaled
+    return walk
 
 
-add_scaled = _compiled() if JIT_ENABLED else _in_python
-"""``add_scaled(total, row, factor)`` for kernels: total <- total + factor * row; ``total`` is as long as ``row``."""
+def _add_rows_in_python(
+    total: FloatArray, flat: FloatArray, rows: IntArray, factors: FloatArray, stride: int, count: int
+) -> None:
+    for row, factor in zip(rows[:count], factors[:count], strict=True):
+        total += factor * flat[row * stride : row * stride + total.size]
+
+
+def _add_to_rows_in_python(
+    one: FloatArray, flat: FloatArray, rows: IntArray, factors: FloatArray, stride: int, count: int
+) -> None:
+    for row, factor in zip(rows[:count], factors[:count], strict=True):
+        flat[row * stride : row * stride + one.size] += factor * one
+
+
+add_rows = _compiled(into_rows=False) if JIT_ENABLED else _add_rows_in_python
+"""``add_rows(total, flat, rows, factors, stride, count)`` for kernels: total <- total + factors[k] * row rows[k] of the
+matrix in ``flat``, for k below ``count``, one after the other. A row begins every ``stride`` numbers."""
+
+add_to_rows = _compiled(into_rows=True) if JIT_ENABLED else _add_to_rows_in_python
+"""``add_to_rows(one, flat, rows, factors, stride, count)``: each of those rows, all distinct, gets factors[k] * ``one``
+added."""

@@ -8,9 +8,15 @@ Every row has the same number of ones and no two rows are alike: the blocks shar
 each new one gets a random set that no other block has (a set is used again only once there are no others). All else
 is as in :mod:`ccmem.predictors.mlp`: only the open units are computed, and only weights with both ends open move.
 
+A block answers with the classes it has learned, and with those announced to all (``classes`` of ``partial_fit``): the
+output units of later classes were never trained together with its units, and would only talk at random.
+
 During learning t is the pointer after the memory has seen the sample. ``learn="accepted"`` passes over samples that
 the memory rejected (no slot learned them), so that the first samples of a new task do not spoil the units of the old
 one; the paper does not say so, but it takes that to come near its table. ``learn="all"`` learns them too.
+
+No memory notices a change at its first sample, and what it accepts until then is taught to the wrong units. With
+``undo``, weights are kept from time to time, and when the memory leaves a block for another the older ones come back.
 
 Later t is the block of each row's best matching slot, or for a pool of rows that come from one task the most frequent
 of these (t_M).
@@ -36,7 +42,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 
-from ccmem._labels import code_of
+from ccmem._labels import UNLABELED, code_of
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, either, integer
 from ccmem.base import EVENT_HISTORY, REJECTED
@@ -94,6 +100,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         How many units of a hidden layer a block owns; one number, or one per layer.
     learn : "accepted" or "all", default="accepted"
         Whether the network learns only samples that the memory learned, or all.
+    undo : int, default=100
+        How many of the samples that a block was taught last are taken back when the memory leaves it, because they
+        came between a change and its discovery: at least this many and at most twice as many, but never more than
+        three quarters of those since it was entered. 0 takes back none, as in the paper.
     activation : "relu", "tanh" or "sigmoid", default="relu"
         Of the hidden layers; the output is a softmax trained by cross-entropy.
     optimizer : "sgd" or "adam", default="sgd"
@@ -121,18 +131,20 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         "hidden_sizes": sizes_of_layers(1),
         "gated_units": one_or_one_per_layer(),
         "learn": choice("accepted", "all"),
+        "undo": integer(0),
     }
-    _shape_parameters = (*OnlineNetwork._shape_parameters, "gated_units")
+    _shape_parameters = (*OnlineNetwork._shape_parameters, "gated_units", "undo")
     memory_: CCM
 
     def __init__(self, memory: CCM | None = None, *, hidden_sizes: Sequence[int] = (110, 104),
-                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", activation: str = "relu",
-                 optimizer: str = "sgd", learning_rate: float = 0.01, momentum: float = 0.0, unlabeled: Any = None,
-                 random_state: Any = None) -> None:  # fmt: skip
+                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", undo: int = 100,
+                 activation: str = "relu", optimizer: str = "sgd", learning_rate: float = 0.01, momentum: float = 0.0,
+                 unlabeled: Any = None, random_state: Any = None) -> None:  # fmt: skip
         self.memory = memory
         self.hidden_sizes = hidden_sizes
         self.gated_units = gated_units
         self.learn = learn
+        self.undo = undo
         self.activation = activation
         self.optimizer = optimizer
         self.learning_rate = learning_rate
@@ -209,11 +221,11 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         first = not self.__sklearn_is_fitted__()
         memory = self._new_memory() if first else self.memory_
         rows = memory._check_chunk(X)
-        codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
+        codes, all_classes, class_rows, announced = self._encode(y, len(rows), classes)
         state = self._new_network(rows.shape[1], rows.dtype, gated=True) if first else self._state
         if first:
             state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
-        self._state = self._grow(state, class_rows, n_now)
+        self._state = self._grow(state, class_rows, announced)
         self.memory_, self.classes_, self._began_with = memory, all_classes, self._shape()
         return self._learn_rows(rows, codes)
 
@@ -227,9 +239,9 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             rejected = memory._learn(part).winners == REJECTED
             blocks = stream_pointers(memory, step, pointer, len(part))
             self._make_gates(memory.n_blocks_)
-            learned = np.where(rejected, REJECTED, blocks)
-            self._run(part, codes[start : start + EVENT_HISTORY], blocks if self.learn == "all" else learned, start)
-            taught.append(learned)
+            own = codes[start : start + EVENT_HISTORY]
+            self._run(part, own if self.learn == "all" else np.where(rejected, UNLABELED, own), blocks, start)
+            taught.append(np.where(rejected, REJECTED, blocks))
         memory._tell()
         return np.concatenate(taught)
 
@@ -247,7 +259,8 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             for layer, (size, n_open) in enumerate(zip(self.hidden_sizes, self._open_units(), strict=True)):
                 taken = gates[:block, layer, :n_open]
                 gates[block, layer, :n_open] = draw_gate(self._state.seed, layer, block, size, n_open, taken)
-        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room))
+        membership = np.vstack([self._state.membership, np.repeat(self._state.membership[:1], room - known, axis=0)])
+        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room), membership=membership)
 
     def _open_units(self) -> list[int]:
         """How many units of every hidden layer a block owns."""
@@ -257,6 +270,9 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
 
     def _fan_ins(self, n_features: int) -> list[int]:
         return [n_features, *self._open_units()]
+
+    def _undo(self) -> int:
+        return int(self.undo)
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -3,7 +3,7 @@
 For a sample x with label y, weights W_l, biases b_l and activation phi (paper, section 3.2):
 
     z_0 = x,   h_l = W_l z_(l-1) + b_l,   z_l = phi(h_l)         hidden layers
-    p = softmax(W_out z_L + b_out)                               over the classes that have appeared
+    p = softmax(W_out z_L + b_out)                               over the classes that were learned or announced
     d_out = p - onehot(y),   d_l = phi'(h_l) * (W_(l+1)^T d_(l+1))
     W_l <- W_l - rate * d_l z_(l-1)^T,   b_l <- b_l - rate * d_l
 
@@ -40,7 +40,7 @@ def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArra
     """The equations above, read aloud: learn all rows, changing ``W`` and ``b``; return each row's p before its step.
 
     ``gates`` has one list for every row with the gate vector of every hidden layer; where it is given, a weight moves
-    only if both its ends are open.
+    only if both its ends are open, and the classes are those learned with the same gates.
     """
     phi: dict[str, Callable[[Any], Any]] = {
         "relu": lambda h: np.maximum(h, 0), "tanh": np.tanh, "sigmoid": lambda h: 1 / (1 + np.exp(-h)),
@@ -51,25 +51,28 @@ def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArra
     parameters = W + b
     v = [np.zeros_like(p) for p in parameters]
     s = [np.zeros_like(p) for p in parameters]
-    answers, seen = [], n_announced
+    answers = []
+    learned: dict[bytes, set[int]] = {}
     steps: dict[bytes, int] = {}
     for r, (x, y) in enumerate(zip(X, codes, strict=True)):
         q = [np.ones(len(w)) for w in W[:-1]] if gates is None else gates[r]
-        seen = max(seen, y + 1)
+        key = b"".join(g.tobytes() for g in q)
+        learned[key] = learned.get(key, set(range(n_announced))) | {int(y)}
+        classes = sorted(learned[key])
         z = [x]
         for w, c, g in zip(W[:-1], b[:-1], q, strict=True):
             z.append(g * phi[activation](w @ z[-1] + c))
-        scores = (W[-1] @ z[-1] + b[-1])[:seen]
+        scores = (W[-1] @ z[-1] + b[-1])[classes]
         p = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
         answers.append(p)
         d = [np.zeros(len(b[-1]))]
-        d[0][:seen] = p - np.eye(seen)[y]
+        d[0][classes] = p
+        d[0][y] -= 1
         for w, g, activity in zip(W[:0:-1], q[::-1], z[:0:-1], strict=True):
             d.insert(0, g * slope[activation](activity) * (w.T @ d[0]))
         gradients = [np.outer(delta, activity) for delta, activity in zip(d, z, strict=True)] + d
-        ends = [np.ones(len(x)), *q, (np.arange(len(b[-1])) < seen) * 1.0]
+        ends = [np.ones(len(x)), *q, np.isin(np.arange(len(b[-1])), classes) * 1.0]
         may_move = [np.outer(to, by) for by, to in pairwise(ends)] + ends[1:]
-        key = b"".join(g.tobytes() for g in q)
         t = steps[key] = steps.get(key, 0) + 1
         for i, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
             here = may_move[i] > 0
@@ -163,9 +166,9 @@ class OnlineMLP(OnlineNetwork):
         self._check_settings()
         first = not self.__sklearn_is_fitted__()
         rows = check_rows(self, X, None if first else self._state.parameters.dtype)
-        codes, all_classes, class_rows, n_now = self._encode(y, len(rows), classes)
+        codes, all_classes, class_rows, announced = self._encode(y, len(rows), classes)
         state = self._new_network(rows.shape[1], rows.dtype, gated=False) if first else self._state
-        self._state = self._grow(state, class_rows, n_now)
+        self._state = self._grow(state, class_rows, announced)
         self.classes_, self._began_with = all_classes, self._shape()
         blocks = np.zeros(len(rows), np.int64)
         self._run(rows, codes, blocks)

@@ -5,7 +5,8 @@ that stands behind the activities of every layer. Output units come last, a row 
 their classes appeared: a new class is one more row at the end. Hidden layers lie in one of two ways:
 
 * with gates, a list of units per block, also a row per unit: only the units of the block in use are computed or moved;
-* without, a row per *input*, so that an input of zero (a black pixel, a silent ReLU) costs nothing at all.
+* without, a row per *input*, so that an input of zero (a black pixel, a silent ReLU) costs nothing at all. Rows are
+  padded with zeros to whole cache lines, lest the end of one and the beginning of the next share one.
 
 Activities, deltas and weights are in the type of the data; sums have a fixed order (input by input, or in the lanes of
 :mod:`ccmem.competition`); softmax and activation functions are computed in double.
@@ -16,17 +17,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
-from ccmem._typing import FloatArray, IntArray
-from ccmem.memory import grown
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.memory import CACHE_LINE, grown, settled
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 RELU, TANH, SIGMOID = range(3)
 OPTIMIZERS = ("sgd", "adam")
 SGD, ADAM, MOMENTUM = range(3)
 
-TAUGHT, CLASSES = 1, 2
-"""Places in ``counters`` beside ``SEEN``: how many samples moved the weights, how many classes have appeared."""
+TAUGHT, CURRENT, STAY, SINCE = 1, 2, 3, 4
+"""Places in ``counters`` beside ``SEEN``: how many samples moved the weights, the block in use (-1: none yet), and how
+many samples it was taught since it was entered and since its weights were last kept."""
 
 OUTPUT_ROW, GATE_ORDER, GATE_DRAW = 1, 2, 3
 """What a random number is for; see :func:`draw`."""
@@ -51,6 +54,14 @@ class NetworkState(NamedTuple):
     counters: IntArray
     class_rows: IntArray
     """Output unit of every class, in the sorted order of the classes."""
+    membership: BoolArray
+    """Which output units a block answers with, a row per block: those of the classes it has learned or that were
+    announced. The first row is what a new block begins with, so that of block b is the row 1 + b."""
+    kept: FloatArray
+    """Two earlier copies of ``parameters``, the older one first, to go back to when the block in use is left; none if
+    nothing is ever taken back."""
+    kept_membership: BoolArray
+    """The same of the row of the block in use in ``membership``."""
     seed: IntArray
     """Where all random numbers come from."""
 
@@ -60,6 +71,7 @@ class NetworkSettings(NamedTuple):
     optimizer: int
     learning_rate: float
     momentum: float
+    undo: int
 
 
 def draw(seed: IntArray, *purpose: int) -> np.random.Generator:
@@ -77,6 +89,14 @@ def new_seed(random_state: Any) -> IntArray:
     return np.random.default_rng(random_state).integers(2**63 - 1, size=2)
 
 
+@register_jitable  # type: ignore[untyped-decorator]
+def hidden_shape(sizes: IntArray, layer: int, gated: bool) -> tuple[int, int]:
+    """How many rows a hidden layer has, and how many numbers each of them takes."""
+    n_inputs, n_units = sizes[layer] + 1, sizes[layer + 1]
+    line = CACHE_LINE // 4
+    return (n_units, n_inputs) if gated else (n_inputs, (n_units + line - 1) // line * line)
+
+
 def _weights(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float, dtype: Any) -> FloatArray:
     """A row per unit: weights uniform within ``bound``, and a bias of zero."""
     rows = rng.uniform(-bound, bound, (n_units, n_inputs + 1))
@@ -85,13 +105,15 @@ def _weights(rng: np.random.Generator, n_units: int, n_inputs: int, bound: float
 
 
 def new_network(
-    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool
+    sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool, n_kept: int
 ) -> NetworkState:
     """A network that knows no class yet; with gates it also has no block yet."""
     rng = draw(seed)
     hidden = len(sizes) - 1
     layers = [_weights(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]
-    parameters = np.concatenate([np.empty(0, dtype), *((w if gated else w.T).ravel() for w in layers)])
+    if not gated:
+        layers = [np.pad(w.T, ((0, 0), (0, hidden_shape(sizes, i, gated)[1] - len(w)))) for i, w in enumerate(layers)]
+    parameters = np.concatenate([np.empty(0, dtype), *(w.ravel() for w in layers)])
     return NetworkState(
         parameters=parameters,
         velocity=np.zeros(0 if optimizer == SGD else len(parameters), dtype),
@@ -99,8 +121,11 @@ def new_network(
         sizes=sizes.astype(np.int64),
         gates=np.empty((0 if gated else 1, hidden, 0), np.int64),
         steps=np.zeros(0 if gated else 1, np.int64),
-        counters=np.zeros(3, np.int64),
+        counters=np.array([0, 0, -1, 0, 0]),
         class_rows=np.empty(0, np.int64),
+        membership=np.empty((1 if gated else 2, 0), np.bool_),
+        kept=np.repeat(parameters[None], n_kept, axis=0),
+        kept_membership=np.empty((n_kept, 0), np.bool_),
         seed=seed,
     )
 
@@ -110,25 +135,27 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
     known, width = len(state.class_rows), int(state.sizes[-1])
     dtype = state.parameters.dtype
     rngs = [draw(state.seed, OUTPUT_ROW, row) for row in range(known, len(class_rows))]
-    parameters = np.concatenate([state.parameters, *(_weights(rng, 1, width, bound, dtype)[0] for rng in rngs)])
+    more = np.concatenate([_weights(rng, 1, width, bound, dtype)[0] for rng in rngs])
+    parameters = np.concatenate([state.parameters, more])
+    no_member = ((0, 0), (0, len(rngs)))
     return state._replace(
-        parameters=parameters,
+        parameters=settled(parameters),
         velocity=state.velocity if optimizer == SGD else grown(state.velocity, len(parameters)),
         power=grown(state.power, len(parameters)) if optimizer == ADAM else state.power,
         class_rows=class_rows,
+        membership=np.pad(state.membership, no_member),
+        kept=np.hstack([state.kept, np.repeat(more[None], len(state.kept), axis=0)]),
+        kept_membership=np.pad(state.kept_membership, no_member),
     )
 
 
 def unpack(state: NetworkState) -> list[FloatArray]:
     """Weights of every layer as a matrix (units, inputs + 1), biases last, outputs in order of appearance: views."""
     layers, start = [], 0
-    by_unit = state.gates.shape[2] > 0
-    for layer, n_units in enumerate([*state.sizes[1:], len(state.class_rows)]):
-        width = state.sizes[layer] + 1
-        part = state.parameters[start : start + n_units * width]
-        if by_unit or layer == len(state.sizes) - 1:
-            layers.append(part.reshape(n_units, width))
-        else:
-            layers.append(part.reshape(width, n_units).T)
-        start += n_units * width
-    return layers
+    gated = state.gates.shape[2] > 0
+    for layer, n_units in enumerate(state.sizes[1:]):
+        n_rows, stride = hidden_shape(state.sizes, layer, gated)
+        part = state.parameters[start : start + n_rows * stride].reshape(n_rows, stride)
+        layers.append(part if gated else part[:, :n_units].T)
+        start += part.size
+    return [*layers, state.parameters[start:].reshape(len(state.class_rows), -1)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import experiments
-from ccmem.protocol import PAPER, STRICT
+from ccmem.protocol import PAPER, PROTOCOLS
 
 METRICS = ("ACC", "BWT", "FMI", "ARI", "V-M")
 
@@ -62,8 +62,10 @@ class Table:
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
-    """The tables of a data set: paper protocol, then strict."""
-    return [_table(result, PAPER), _table(result, STRICT)]
+    """The tables of a data set: paper protocol, then strict, as far as they were run."""
+    trials = [trial for row in result["rows"].values() for trial in row["trials"].values()]
+    ran = [protocol for protocol in PROTOCOLS if all(protocol in trial["protocols"] for trial in trials)]
+    return [_table(result, protocol) for protocol in ran]
 
 
 def _table(result: Mapping[str, Any], protocol: str) -> Table:
