@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
 from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
@@ -71,7 +71,7 @@ def room_for(state: NetworkState, X: FloatArray) -> Work:
     )
 
 
-@kernel
+@kernel_in_place
 def activate(kind: int, h: float) -> float:
     """phi(h)"""
     if kind == RELU:
@@ -83,7 +83,7 @@ def activate(kind: int, h: float) -> float:
     return math.exp(h) / (1.0 + math.exp(h))
 
 
-@kernel
+@kernel_in_place
 def slope(kind: int, z: float) -> float:
     """phi'(h), from z = phi(h)."""
     if kind == RELU:
@@ -93,7 +93,7 @@ def slope(kind: int, z: float) -> float:
     return z * (1.0 - z)
 
 
-@kernel
+@kernel_in_place
 def open_gates(state: NetworkState, block: int, work: Work) -> None:
     """Mark the inputs that ``block`` lets through in every layer, and silence all others."""
     sizes, n_open = state.sizes, state.gates.shape[2]
@@ -112,7 +112,7 @@ def open_gates(state: NetworkState, block: int, work: Work) -> None:
         work.z[place - 1] = 1.0
 
 
-@kernel
+@kernel_in_place
 def list_members(state: NetworkState, block: int, work: Work) -> None:
     """List the classes that ``block`` answers with; all there are if it has learned none."""
     count = 0
@@ -127,7 +127,7 @@ def list_members(state: NetworkState, block: int, work: Work) -> None:
     work.counts[-1] = count
 
 
-@kernel
+@kernel_in_place
 def list_inputs(inputs: FloatArray, rows: IntArray, factors: FloatArray) -> int:
     """List the inputs that are not zero, without a branch: they come as they like."""
     count = 0
@@ -138,7 +138,7 @@ def list_inputs(inputs: FloatArray, rows: IntArray, factors: FloatArray) -> int:
     return count
 
 
-@kernel
+@kernel_in_place
 def activate_all(kind: int, h: FloatArray) -> None:
     if kind == RELU:  # a loop of its own, which LLVM vectorises
         for i in range(h.shape[0]):
@@ -148,7 +148,7 @@ def activate_all(kind: int, h: FloatArray) -> None:
             h[i] = activate(kind, np.float64(h[i]))
 
 
-@kernel
+@kernel_in_place
 def multiply_by_slope(kind: int, deltas: FloatArray, z: FloatArray) -> None:
     if kind == RELU:
         for i in range(deltas.shape[0]):
@@ -158,7 +158,7 @@ def multiply_by_slope(kind: int, deltas: FloatArray, z: FloatArray) -> None:
             deltas[i] = np.float64(deltas[i]) * slope(kind, np.float64(z[i]))
 
 
-@kernel
+@kernel_in_place
 def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
     """Fill the hidden activities and the scores (logits) of one sample, whose inputs stand in ``z`` already."""
     sizes, gates, z = state.sizes, state.gates, work.z
@@ -190,7 +190,7 @@ def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
         work.scores[k] = dot(row, z[place : place + width])
 
 
-@kernel
+@kernel_in_place
 def softmax(scores: FloatArray) -> bool:
     """Turn scores into probabilities, in place; False if they are not finite."""
     most = -np.inf
@@ -207,7 +207,7 @@ def softmax(scores: FloatArray) -> bool:
     return True
 
 
-@kernel
+@kernel_in_place
 def fade(means: FloatArray, keep: float) -> None:
     """Let running means decay."""
     number = means.dtype.type
@@ -217,14 +217,14 @@ def fade(means: FloatArray, keep: float) -> None:
         means[i] = less if abs(less) >= faded else zero
 
 
-@kernel
+@kernel_in_place
 def adam_scales(number: Any, learning_rate: float, step: int) -> tuple[Any, Any, Any]:
     """What means are multiplied with because they began at 0, and what keeps a division by 0 away."""
     rate, shrink = learning_rate / (1.0 - math.pow(BETA_1, step)), 1.0 / math.sqrt(1.0 - math.pow(BETA_2, step))
     return number(rate), number(shrink), number(ADAM_EPSILON)
 
 
-@kernel
+@kernel_in_place
 def move_row(
     state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, factor: float,
     step: int,
@@ -258,7 +258,7 @@ def move_row(
         row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
 
 
-@kernel
+@kernel_in_place
 def move_layer(
     state: NetworkState, settings: NetworkSettings, start: int, stop: int, stride: int, deltas: FloatArray,
     rows: IntArray, inputs: FloatArray, count: int, step: int,
@@ -289,7 +289,7 @@ def move_layer(
         weights[i] -= rate * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
 
 
-@kernel
+@kernel_in_place
 def teach_outputs(
     state: NetworkState, settings: NetworkSettings, block: int, start: int, place: int, work: Work
 ) -> None:
@@ -310,7 +310,7 @@ def teach_outputs(
             move_row(state, settings, row, inputs, is_open, work.scores[k], state.steps[block])
 
 
-@kernel
+@kernel_in_place
 def teach_open_units(
     state: NetworkState, settings: NetworkSettings, block: int, layer: int, start: int, place: int, work: Work
 ) -> None:
@@ -341,7 +341,7 @@ def teach_open_units(
             move_row(state, settings, row, inputs, is_open, work.gains[k], state.steps[block])
 
 
-@kernel
+@kernel_in_place
 def teach_all_units(
     state: NetworkState, settings: NetworkSettings, block: int, layer: int, start: int, place: int, work: Work
 ) -> None:
@@ -365,7 +365,7 @@ def teach_all_units(
         move_layer(state, settings, start, stop, stride, own, rows, factors, count, state.steps[block])
 
 
-@kernel
+@kernel_in_place
 def backward(state: NetworkState, settings: NetworkSettings, block: int, work: Work) -> None:
     """Move all weights between open units; ``scores`` hold softmax minus target."""
     sizes, deltas = state.sizes, work.deltas
