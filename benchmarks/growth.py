@@ -13,7 +13,7 @@ from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
 from ccmem.competition import dot, unit_scale
 from ccmem.memory import settled
-from ccmem.models import ccm
+from ccmem.models import vigilance
 from ccmem.prediction import most_similar
 
 NEVER = 1 << 40
@@ -45,7 +45,7 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
     slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
     slots = settled(slots)  # on cache lines, as a memory's arrays are
     counters = memory._state.counters.copy()
-    counters[[ccm.UNITS, ccm.BLOCKS, ccm.POINTER]] = n, n_blocks, n_blocks - 1
+    counters[[vigilance.UNITS, vigilance.BLOCKS, vigilance.POINTER]] = n, n_blocks, n_blocks - 1
     wins = np.ones(n, np.int64)
     derived = memory._derive(slots, wins) if hasattr(memory, "_derive") else {}
     memory._state = memory._state._replace(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from ccmem import models
+from ccmem.models import vigilance
 from ccmem.models._adaptive_twin import naive as signature_twin
 
 ALL = [getattr(models, name) for name in models.__all__]
@@ -67,7 +68,6 @@ def estimators(model: type) -> st.SearchStrategy[Any]:
 def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     """What the model's naive twin makes of the stream."""
     parameters = estimator.get_params()
-    naive = importlib.import_module(type(estimator).__module__).naive
     random_state, init = parameters.pop("random_state"), parameters.pop("init", "first")
     if parameters.pop("novelty", None) == "signature":
         names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
@@ -81,8 +81,8 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
         slots /= np.linalg.norm(slots, axis=-1, keepdims=True)
         if parameters["recall_vigilance"] is None:
             parameters["recall_vigilance"] = parameters["vigilance"]
-        return naive(X, list(slots.astype(X.dtype)), **parameters)
-    return naive(X, **parameters)
+        return vigilance.naive(X, list(slots.astype(X.dtype)), **parameters)
+    return importlib.import_module(type(estimator).__module__).naive(X, **parameters)
 
 
 def snapshot(estimator: Any) -> dict[str, Any]:
