@@ -117,8 +117,8 @@ def leaves(state: Any, settings: Any, mean: FloatArray, statistics: FloatArray) 
     ):
         return True
     rate = max(1.0 / (statistics[COUNT] + 1.0), settings.slowest_rate)
-    observe(statistics, WANDER, far - noise(statistics, weight), rate)
-    observe(statistics, DRIFT, near - noise(statistics, near_weight), rate)
+    observe(statistics, WANDER, far, weight, rate)
+    observe(statistics, DRIFT, near, near_weight, rate)
     return False
 
 
@@ -193,8 +193,8 @@ def settle(state: Any, total: int) -> None:
     rate = total / (statistics[COUNT] + total)
     far = squared_distance(candidate, state.means[state.counters[POINTER]])
     near = squared_distance(candidate, state.vectors[REFERENCE])
-    observe(statistics, WANDER, far - noise(statistics, 1.0 / total + statistics[WEIGHT]), rate)
-    observe(statistics, DRIFT, near - noise(statistics, 1.0 / total + state.scalars[REFERENCE_WEIGHT]), rate)
+    observe(statistics, WANDER, far, 1.0 / total + statistics[WEIGHT], rate)
+    observe(statistics, DRIFT, near, 1.0 / total + state.scalars[REFERENCE_WEIGHT], rate)
 
 
 @kernel

@@ -12,7 +12,7 @@ where a_i and b_i are the weights that sample i has in w and in m. The sum is ex
 are, so that it may be trusted from the first few dozen samples on.
 
 Data that comes in runs, cycles or drifts moves by more than its noise. How much more is learned: W is the mean of
-|w - m|^2 - s V over all means w that were found to fit, as far as it is certain (less its own standard error), and the
+|w - m|^2 - s V over all means w that were found to fit, as far as it is certain (less one and a half standard errors), and the
 variance of the same gives the number of dimensions nu_W of what they did (one, as long as there is little to tell by).
 A mean fits if
 
@@ -82,9 +82,9 @@ def noise(statistics: FloatArray, weight: float) -> float:
 
 @kernel
 def certain(statistics: FloatArray, wander: float, weight: float) -> float:
-    """What is left of a learned W without its standard error, the means behind it having this ``weight``."""
+    """What is left of a learned W without one and a half standard errors, the means behind it having this ``weight``."""
     error = np.sqrt(2.0 / (effective_dimensions(statistics) * (1.0 + statistics[COUNT] * weight)))
-    return max(0.0, wander - error * noise(statistics, weight))
+    return max(0.0, wander - 1.5 * error * noise(statistics, weight))
 
 
 @kernel
@@ -108,8 +108,9 @@ def limit(statistics: FloatArray, which: int, weight: float, z: float, z_wander:
 
 
 @kernel
-def observe(statistics: FloatArray, which: int, beyond: float, rate: float) -> None:
-    """Learn from a squared distance, given by what it has beyond noise."""
+def observe(statistics: FloatArray, which: int, distance: float, weight: float, rate: float) -> None:
+    """Learn W from a squared distance that fitted."""
+    beyond = distance - noise(statistics, weight)
     statistics[which] += rate * (beyond - statistics[which])
     statistics[which + 1] += rate * (beyond * beyond - statistics[which + 1])
 
