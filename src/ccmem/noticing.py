@@ -16,8 +16,24 @@ from ccmem.competition import dot, squared_distance
 from ccmem.memory import NEW_BLOCK, OWN, RECALL, UNITS, note
 from ccmem.merging import TO_FIND, UNKNOWN
 from ccmem.signature import (
-    COUNT, DRIFT, FAST, N_STATISTICS, VARIANCE, WANDER, WEIGHT, absorb, certain, deviate, effective_dimensions, follow,
-    inflation, limit, noise, observe, quantile, shift,
+    COUNT,
+    DRIFT,
+    FAST,
+    N_STATISTICS,
+    VARIANCE,
+    WANDER,
+    WEIGHT,
+    absorb,
+    certain,
+    deviate,
+    effective_dimensions,
+    follow,
+    inflation,
+    limit,
+    noise,
+    observe,
+    quantile,
+    shift,
 )  # fmt: skip
 
 BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST, FILLED = range(OWN, OWN + 8)
@@ -29,9 +45,9 @@ RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
 """Rows of ``vectors``; deviations take turns in two rows."""
 N_VECTORS = DEVIATION + 2
 RECENT_WEIGHT, SHARED_WEIGHT, REFERENCE_COUNT, REFERENCE_WEIGHT, REFERENCE_SHARED, BATCH_SHARE, SPREAD = range(7)
-"""Places in ``scalars``. a are the weights of samples in the recent mean, b in the signature, r in the reference: sum of
-a_i^2, sum of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled;
-and the total variance around the candidate."""
+"""Places in ``scalars``. Samples weigh a in the recent mean, b in the signature, r in the reference: sum of a_i^2, sum
+of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled; and the
+total variance around the candidate."""
 N_SCALARS = 7
 
 

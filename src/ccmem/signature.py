@@ -8,13 +8,13 @@ samples differs from m by noise of
 
     E|w - m|^2 = s V,   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
 
-where a_i and b_i are the weights that sample i has in w and in m. The sum is exact, kept by recursion whatever the rates
-are, so that it may be trusted from the first few dozen samples on.
+where a_i and b_i are the weights that sample i has in w and in m. The sum is exact, kept by recursion whatever the
+rates are, so that it may be trusted from the first few dozen samples on.
 
 Data that comes in runs, cycles or drifts moves by more than its noise. How much more is learned: W is the mean of
-|w - m|^2 - s V over all means w that were found to fit, as far as it is certain (less one and a half standard errors), and the
-variance of the same gives the number of dimensions nu_W of what they did (one, as long as there is little to tell by).
-A mean fits if
+|w - m|^2 - s V over all means w that were found to fit, as far as it is certain (less one and a half standard errors),
+and the variance of the same gives the number of dimensions nu_W of what they did (one, as long as there is little to
+tell by). A mean fits if
 
     |w - m|^2 <= s V q(nu, z) + W q(nu_W, z_W),
 
@@ -31,8 +31,8 @@ from ccmem._typing import FloatArray
 from ccmem.competition import dot
 
 COUNT, VARIANCE, WEIGHT, PAIRS, PRODUCT, SQUARE, WANDER, DRIFT, FAST = 0, 1, 2, 3, 4, 5, 6, 8, 10
-"""Columns of the statistics of a block: samples, s, sum of b_i^2, pairs, E p, E p^2; W and the mean square behind it, of
-recent means around the signature (WANDER) and around a reference that follows (DRIFT); the W of batches (FAST)."""
+"""Columns of the statistics of a block: samples, s, sum of b_i^2, pairs, E p, E p^2; W and the mean square behind it,
+of recent means around the signature (WANDER) and around a reference that follows (DRIFT); W of batches (FAST)."""
 N_STATISTICS = 11
 
 PRIOR_PAIRS = 8.0
@@ -82,7 +82,7 @@ def noise(statistics: FloatArray, weight: float) -> float:
 
 @kernel
 def certain(statistics: FloatArray, wander: float, weight: float) -> float:
-    """What is left of a learned W without one and a half standard errors, the means behind it having this ``weight``."""
+    """A learned W without one and a half standard errors, the means behind it having this ``weight``."""
     error = np.sqrt(2.0 / (effective_dimensions(statistics) * (1.0 + statistics[COUNT] * weight)))
     return max(0.0, wander - 1.5 * error * noise(statistics, weight))
 

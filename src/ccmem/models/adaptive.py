@@ -22,9 +22,9 @@ with direction u = x / |x|:
                 the mean of what it won, the later half weighing more, however many samples there will be.
 
 Suspicion uses samples from before it, each batch only its own, so that for independent samples the tests of a change
-(recent mean, three batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is
-what they are set by: its square root is how many samples pass between two needless suspicions, its fourth root the odds
-against a batch confirming one. One batch would thus do on paper, if two more were not good for tails heavier than
+(recent mean, three batches) are independent if nothing changed, and their error rates multiply. They are set by
+``false_alarm_every``: its square root is how many samples pass between two needless suspicions, its fourth root the
+odds against a batch confirming one. One batch would thus do on paper, if two more were not good for tails heavier than
 chi-square's, for batches that are waited for, and for bursts. Wandering is not independent from batch to batch, so its
 part of every limit answers for ``false_alarm_every`` alone.
 
@@ -33,8 +33,8 @@ What this means for a stream:
 * an outlier burst no longer than a batch changes no block: it touches two batches at most, the third fits again;
 * a mixture of old tasks is a task of its own: it fits none of their signatures, so it gets a block, to be recalled
   when the mixture returns;
-* cycles, drift and runs are learned: what a block has done before, or does little by little, is no change; what takes it
-  further, and fast, is one. A block that never wandered and drifts away within a few thousand samples changes;
+* cycles, drift and runs are learned: what a block has done before, or does little by little, is no change; what takes
+  it further, and fast, is one. A block that never wandered and drifts away within a few thousand samples changes;
 * an abrupt change is seen in a block that wanders, too, because r wanders with it;
 * tasks that differ in other ways than their mean direction are not told apart, nor are tasks that are nearer to each
   other than each wanders; a zero vector has no direction and is not learned.
@@ -53,18 +53,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ccmem import noticing
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
 from ccmem.competition import dot, dots
 from ccmem.memory import JOURNALED, SEEN, UNITS, grown, new_units, room
 from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
-from ccmem.noticing import (
-    ALARM, BATCHES, BLOCKS, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, POINTER, SIZE, confirm, list_members,
-    suspect,
-)  # fmt: skip
+from ccmem.noticing import ALARM, BATCHES, BLOCKS, FILLED, LAST, POINTER, SIZE, confirm, list_members, suspect
 from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
 from ccmem.update import copy_scaled, renormalising_move
+
 
 class SignatureState(NamedTuple):
     prototypes: FloatArray
@@ -154,7 +153,8 @@ def new_settings(
         most_batches=tuning.most_batches,
         z_suspect=-normal.inv_cdf(suspect), z_confirm=-normal.inv_cdf(confirm),
         z_recall=-normal.inv_cdf(tuning.recall_level), z_new=-normal.inv_cdf(tuning.new_level),
-        z_wander=-normal.inv_cdf(wander), far_nearer=tuning.far_nearer, youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
+        z_wander=-normal.inv_cdf(wander), far_nearer=tuning.far_nearer,
+        youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, An
     return {
         **per_unit, "errors": ((capacity,), np.float64), "costs": ((capacity,), np.float64),
         "means": ((None, n_features), dtype), "statistics": ((None, N_STATISTICS), np.float64),
-        "vectors": ((N_VECTORS, n_features), dtype), "scalars": ((N_SCALARS,), np.float64),
+        "vectors": ((noticing.N_VECTORS, n_features), dtype), "scalars": ((noticing.N_SCALARS,), np.float64),
     }  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dt
               ) -> SignatureState:  # fmt: skip
     """The state before the first sample. One unit too many is there for a moment before two are merged."""
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
-    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
+    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(noticing.OWN_COUNTERS))
     units.counters[BLOCKS] = 1
     more = {name: room(tuple(n or blocks for n in shape), kind)
             for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip

@@ -41,7 +41,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem import _naive
+from ccmem import _naive, noticing
 from ccmem._jit import kernel
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
@@ -439,7 +439,7 @@ class CCM(CompetitiveMemory):
 
     @property
     def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
-        return adaptive.OWN_COUNTERS if self._signed else ("blocks", "pointer", "alarm")
+        return noticing.OWN_COUNTERS if self._signed else ("blocks", "pointer", "alarm")
 
     @property
     def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
