@@ -268,7 +268,7 @@ def test_an_abrupt_change_is_seen_in_a_block_that_wanders(movement):
     X += {
         "drift": towards * t / 10_000,
         "cycle": 0.5 * towards * np.sin(t / 800),
-        "walk": np.cumsum(0.003 * rng.normal(size=X.shape), axis=0),
+        "walk": np.cumsum(0.002 * rng.normal(size=X.shape), axis=0),
     }[movement]
     memory = signature_ccm(n_slots=4).partial_fit(X[:25_000])
     assert memory.events_ == []
