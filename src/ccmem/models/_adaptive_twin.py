@@ -128,7 +128,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
           ) -> dict[str, Any]:  # fmt: skip
     """The rules of the module, one sample after the other."""
     level, q, n = NormalDist().inv_cdf, tuning, float(tuning.batch)
-    z_suspect = -level(min(0.05, 0.05 / (q.recent_rate * false_alarm_every**0.5)))
+    z_suspect = -level(min(0.05, 0.1 / (q.recent_rate * false_alarm_every**0.5)))
     z_confirm = -level(false_alarm_every**-0.25)
     z_wander = -level(min(0.05, 1.0 / (q.recent_rate * false_alarm_every)))
     z_recall, z_new = -level(q.recall_level), -level(q.new_level)

@@ -141,8 +141,8 @@ def new_settings(
     n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float, tuning: Tuning
 ) -> SignatureSettings:
     """Settings for the kernel: limits as quantiles of the standard normal distribution."""
-    # two limits; a recent mean stays beyond one for about 1 / (10 lambda) samples
-    suspect = min(0.05, 0.05 / (tuning.recent_rate * false_alarm_every**0.5))
+    # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
+    suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
     confirm = false_alarm_every ** (-tuning.confirm_power)
     wander = min(0.05, 1.0 / (tuning.recent_rate * false_alarm_every))  # no batch is independent of this
     normal = NormalDist()
