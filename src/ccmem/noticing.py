@@ -127,9 +127,9 @@ def leaves(state: Any, settings: Any, mean: FloatArray, statistics: FloatArray) 
     weight = scalars[RECENT_WEIGHT] - 2.0 * scalars[SHARED_WEIGHT] + statistics[WEIGHT]
     near = squared_distance(vectors[RECENT], vectors[REFERENCE])
     near_weight = scalars[RECENT_WEIGHT] - 2.0 * scalars[REFERENCE_SHARED] + scalars[REFERENCE_WEIGHT]
-    if statistics[COUNT] >= settings.youngest * inflation(statistics) and (
-        far > limit(statistics, WANDER, weight, z, z_wander)
-        or near > limit(statistics, DRIFT, near_weight, z, z_wander)
+    if statistics[COUNT] >= settings.youngest * inflation(statistics) and (  # within its noise is within its limit
+        (far > noise(statistics, weight) and far > limit(statistics, WANDER, weight, z, z_wander))
+        or (near > noise(statistics, near_weight) and near > limit(statistics, DRIFT, near_weight, z, z_wander))
     ):
         return True
     rate = max(1.0 / (statistics[COUNT] + 1.0), settings.slowest_rate)
