@@ -65,6 +65,9 @@ memories = st.builds(
 
 
 def assert_is_twin(memory, expected):
+    statistics = expected.pop("statistics")
+    if len(expected["prototypes_"]):
+        np.testing.assert_array_equal(memory._state.statistics[: memory.n_blocks_], statistics)
     for name, value in expected.items():
         if len(expected["prototypes_"]):
             np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
@@ -79,6 +82,20 @@ def test_kernel_equals_naive_twin_through_changes(stream, memory):
     winners = memory._learn(memory._check_chunk(X)).winners
     np.testing.assert_array_equal(winners, expected.pop("winners"))
     assert_is_twin(memory, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernel_equals_naive_twin_where_tasks_wander_and_move(seed):
+    rng = np.random.default_rng(seed)
+    walk = 3.0 + np.cumsum(0.03 * rng.normal(size=(900, 3)), axis=0) + 0.3 * rng.normal(size=(900, 3))
+    places = np.array([[3, 0, 1], [0, 3, 1], [3, 0.4, 1], [0, 3.4, 1]])
+    moving = np.repeat(places, 150, axis=0) + 0.1 * rng.normal(size=(600, 3))
+    for X in (walk, moving):
+        memory = QuickCCM(n_slots=2, novelty="signature", random_state=0)
+        winners = memory._learn(memory._check_chunk(X)).winners
+        expected = signature_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning)
+        np.testing.assert_array_equal(winners, expected.pop("winners"))
+        assert_is_twin(memory, expected)
 
 
 @pytest.mark.parametrize("label_use", ["readout", "merge", "guide"])

@@ -297,5 +297,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
         "winners": winners, "prototypes_": np.array([unit.M for unit in units]), "events_": events, "alarm_": alarm,
         "learning_rates_": [unit.v for unit in units], "win_counts_": [unit.C for unit in units],
         "unit_blocks_": [unit.block for unit in units], "n_blocks_": len(signatures), "task_pointer_": t,
+        "statistics": [[s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
+                       for s in signatures],
     }  # fmt: skip
     return known if labels is None else {**known, "votes_": [unit.votes for unit in units]}
