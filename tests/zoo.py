@@ -71,7 +71,9 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     random_state, init = parameters.pop("random_state"), parameters.pop("init", "first")
     if parameters.pop("novelty", None) == "signature":
         names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
-        return signature_twin(X, tuning=estimator._tuning, **{name: parameters[name] for name in names})
+        known = signature_twin(X, tuning=estimator._tuning, **{name: parameters[name] for name in names})
+        del known["statistics"]
+        return known
     if type(estimator).__name__ == "CCM":
         del parameters["max_units"], parameters["false_alarm_every"]
         n_slots = parameters.pop("n_slots")

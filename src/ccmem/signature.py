@@ -4,13 +4,22 @@ A signature is the running mean m of the unit-norm inputs u of a block, their to
 moments of p = (u_t - m).(u_t-1 - m), the product of consecutive deviations. If samples are independent, E p^2 is the
 trace of the squared covariance, so that nu = s^2 / E p^2 is the effective number of dimensions the data varies in; if
 they are not, it comes out smaller, which only raises the limits, and c = E p / s is their correlation. A mean w of some
-samples is compared with m by
+samples differs from m by noise of
 
-    T = |w - m|^2 / (s V),   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
+    E|w - m|^2 = s V,   V = (1 + c) / (1 - c) * sum_i (a_i - b_i)^2,
 
-where a_i and b_i are the weights that sample i has in w and in m. If nothing changed, T is about chi2(nu) / nu: its
-mean is 1, its quantiles (by Wilson and Hilferty's cube) are the limits. The sum is exact, kept by recursion whatever
-the rates are, so that T may be trusted from the first few dozen samples on. Nothing depends on the scale of the data.
+where a_i and b_i are the weights that sample i has in w and in m. The sum is exact, kept by recursion whatever the
+rates are, so that it may be trusted from the first few dozen samples on.
+
+Data that comes in runs, cycles or drifts moves by more than its noise. How much more is learned: W is the mean of
+|w - m|^2 - s V over all means w that were found to fit, as far as it is certain (less one and a half standard errors),
+and the variance of the same gives the number of dimensions nu_W of what they did (one, as long as there is little to
+tell by). A mean fits if
+
+    |w - m|^2 <= s V q(nu, z) + W q(nu_W, z_W),
+
+q being the quantiles of chi2(nu) / nu (by Wilson and Hilferty's cube): for independent samples W is next to nothing and
+the limit that of the noise. Nothing depends on the scale of the data.
 """
 
 from __future__ import annotations
@@ -21,14 +30,19 @@ from ccmem._jit import kernel
 from ccmem._typing import FloatArray
 from ccmem.competition import dot
 
-COUNT, VARIANCE, WEIGHT, PAIRS, PRODUCT, SQUARE = 0, 1, 2, 3, 4, 5
-"""Columns of the statistics of a block: samples, s, sum of b_i^2, pairs, E p, E p^2."""
-N_STATISTICS = 6
+COUNT, VARIANCE, WEIGHT, PAIRS, PRODUCT, SQUARE, WANDER, DRIFT, FAST = 0, 1, 2, 3, 4, 5, 6, 8, 10
+"""Columns of the statistics of a block: samples, s, sum of b_i^2, pairs, E p, E p^2; W and the mean square behind it,
+of recent means around the signature (WANDER) and around a reference that follows (DRIFT); W of batches (FAST)."""
+N_STATISTICS = 11
 
 PRIOR_PAIRS = 8.0
 PRIOR_DIMENSIONS = 2.0
 """Few dimensions mean high limits; so much is assumed until the pairs seen say otherwise."""
-MOST_CORRELATION = 0.98
+PRIOR_MEANS = 8.0
+"""Recent means that a wander of one dimension counts for, until those seen say otherwise."""
+SPAN = 100.0
+"""Samples that a recent mean stands for."""
+MOST_CORRELATION = 0.9
 LEAST_VARIANCE = 1e-12
 """Below this, differences between unit vectors are rounding."""
 
@@ -60,11 +74,53 @@ def quantile(dimensions: float, z: float) -> float:
 
 
 @kernel
-def excess(statistics: FloatArray, squared_distance: float, weight: float, z: float) -> float:
-    """T over its limit: above 1 if a mean this far away (of weights with this sum of squares) is not from the block."""
+def noise(statistics: FloatArray, weight: float) -> float:
+    """s V: the squared distance to expect between means if nothing moved; ``weight`` is the sum of (a_i - b_i)^2."""
     variance = max(statistics[VARIANCE] / max(1.0 - statistics[WEIGHT], 0.5), LEAST_VARIANCE)
-    spread = min(1.0, inflation(statistics) * weight)
-    return squared_distance / (variance * spread * quantile(effective_dimensions(statistics), z))
+    return variance * min(1.0, inflation(statistics) * weight)
+
+
+@kernel
+def certain(statistics: FloatArray, wander: float, weight: float) -> float:
+    """A learned W without one and a half standard errors, the means behind it having this ``weight``."""
+    error = np.sqrt(2.0 / (effective_dimensions(statistics) * (1.0 + statistics[COUNT] * weight)))
+    return max(0.0, wander - 1.5 * error * noise(statistics, weight))
+
+
+@kernel
+def reach(statistics: FloatArray, which: int, z: float) -> float:
+    """W q(nu_W, z), W being that in the column ``which``."""
+    mean, means = statistics[which], statistics[COUNT] / SPAN
+    wander = certain(statistics, mean, 1.0 / SPAN)
+    if wander == 0.0:
+        return 0.0
+    whole = mean + noise(statistics, 1.0 / SPAN)
+    share = means * max(0.0, statistics[which + 1] - mean * mean) / (2.0 * whole * whole) + PRIOR_MEANS
+    share /= means + PRIOR_MEANS
+    return wander * quantile(1.0 / min(max(share, 1e-6), 1.0), z)
+
+
+@kernel
+def limit(statistics: FloatArray, which: int, weight: float, z: float, z_wander: float) -> float:
+    """The squared distance up to which a mean fits."""
+    at_rest = noise(statistics, weight) * quantile(effective_dimensions(statistics), z)
+    return at_rest + reach(statistics, which, z_wander)
+
+
+@kernel
+def observe(statistics: FloatArray, which: int, distance: float, weight: float, rate: float) -> None:
+    """Learn W from a squared distance that fitted."""
+    beyond = distance - noise(statistics, weight)
+    statistics[which] += rate * (beyond - statistics[which])
+    statistics[which + 1] += rate * (beyond * beyond - statistics[which + 1])
+
+
+@kernel
+def follow(mean: FloatArray, x: FloatArray, scale: float, rate: float) -> None:
+    """mean <- mean + rate * (scale * x - mean)"""
+    factor, step = mean.dtype.type(scale), mean.dtype.type(rate)
+    for i in range(mean.shape[0]):
+        mean[i] = mean[i] + step * (factor * x[i] - mean[i])
 
 
 @kernel

@@ -9,8 +9,24 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ccmem import CCM, ModalClassifier
+from ccmem.metrics.events import score_events
 from ccmem.models.adaptive import Tuning
-from ccmem.signature import N_STATISTICS, PAIRS, PRODUCT, SQUARE, VARIANCE, effective_dimensions, inflation, quantile
+from ccmem.signature import (
+    COUNT,
+    N_STATISTICS,
+    PAIRS,
+    PRODUCT,
+    SQUARE,
+    VARIANCE,
+    WANDER,
+    effective_dimensions,
+    inflation,
+    noise,
+    observe,
+    quantile,
+    reach,
+)
+from ccmem.streams.drift import drifting_sensors
 from zoo import assert_same, signature_twin, snapshot
 
 
@@ -49,6 +65,9 @@ memories = st.builds(
 
 
 def assert_is_twin(memory, expected):
+    statistics = expected.pop("statistics")
+    if len(expected["prototypes_"]):
+        np.testing.assert_array_equal(memory._state.statistics[: memory.n_blocks_], statistics)
     for name, value in expected.items():
         if len(expected["prototypes_"]):
             np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
@@ -63,6 +82,20 @@ def test_kernel_equals_naive_twin_through_changes(stream, memory):
     winners = memory._learn(memory._check_chunk(X)).winners
     np.testing.assert_array_equal(winners, expected.pop("winners"))
     assert_is_twin(memory, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernel_equals_naive_twin_where_tasks_wander_and_move(seed):
+    rng = np.random.default_rng(seed)
+    walk = 3.0 + np.cumsum(0.03 * rng.normal(size=(900, 3)), axis=0) + 0.3 * rng.normal(size=(900, 3))
+    places = np.array([[3, 0, 1], [0, 3, 1], [3, 0.4, 1], [0, 3.4, 1]])
+    moving = np.repeat(places, 150, axis=0) + 0.1 * rng.normal(size=(600, 3))
+    for X in (walk, moving):
+        memory = QuickCCM(n_slots=2, novelty="signature", random_state=0)
+        winners = memory._learn(memory._check_chunk(X)).winners
+        expected = signature_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning)
+        np.testing.assert_array_equal(winners, expected.pop("winners"))
+        assert_is_twin(memory, expected)
 
 
 @pytest.mark.parametrize("label_use", ["readout", "merge", "guide"])
@@ -208,14 +241,72 @@ def test_one_task_stays_one_block(dimensions):
     assert 0.005 < lost < 0.04  # a suspicion every thousand samples or so, of one batch or two
 
 
-def test_correlated_samples_raise_no_alarm():
+@pytest.mark.parametrize("correlation", [0.9, 0.99])
+def test_correlated_samples_raise_no_alarm(correlation):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 4))
     for i in range(1, len(X)):
-        X[i] = 0.9 * X[i - 1] + np.sqrt(1 - 0.81) * X[i]
-    memory = signature_ccm(n_slots=4).partial_fit(X + 3.0)
+        X[i] = correlation * X[i - 1] + np.sqrt(1 - correlation**2) * X[i]
+    memory = signature_ccm(n_slots=4).partial_fit(X + 6.0)
     assert memory.events_ == []
-    assert kinds(memory.partial_fit(X[:3000] + np.array([3.0, -9.0, 3.0, 3.0]))) == [("new_block", 1)]
+    assert kinds(memory.partial_fit(X[:3000] + np.array([6.0, -18.0, 6.0, 6.0]))) == [("new_block", 1)]
+
+
+def test_samples_that_come_in_runs_are_one_task():
+    """A hundred samples of one kind, then of another, as writers come in the files of handwritten digits."""
+    rng = np.random.default_rng(0)
+    kinds_of_run = rng.normal(size=(12, 10))
+    X = 3.0 + np.repeat(kinds_of_run[rng.integers(0, 12, 300)], 100, axis=0) * 0.2 + rng.normal(size=(30_000, 10))
+    memory = signature_ccm(n_slots=4).partial_fit(X)
+    assert memory.n_blocks_ <= 2
+    assert memory.win_counts_.sum() > 0.9 * len(X)
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_sensors_with_a_cycle_and_a_drift(seed):
+    stream = drifting_sensors(n_rows=60_000, seed=seed)
+    memory = signature_ccm(n_slots=4)
+    for X, _ in stream.chunks():
+        memory.partial_fit(X)
+    score = score_events(memory.events_, stream.starts[1:].tolist(), tasks=stream.visits.tolist())
+    assert score.missed == 0
+    assert score.false_alarms <= 1
+    assert score.right_recalls == score.returns > 5
+    assert memory.n_blocks_ <= 5
+
+
+@pytest.mark.parametrize("movement", ["drift", "cycle", "walk"])
+def test_an_abrupt_change_is_seen_in_a_block_that_wanders(movement):
+    """The mean of the whole block is far off by then; the reference is not."""
+    rng = np.random.default_rng(0)
+    t = np.arange(30_000)[:, None]
+    towards = rng.normal(size=10) / np.sqrt(10)
+    X = 1.0 + 0.3 * rng.normal(size=(len(t), 10))
+    X += {
+        "drift": towards * t / 10_000,
+        "cycle": 0.5 * towards * np.sin(t / 800),
+        "walk": np.cumsum(0.002 * rng.normal(size=X.shape), axis=0),
+    }[movement]
+    memory = signature_ccm(n_slots=4).partial_fit(X[:25_000])
+    assert memory.events_ == []
+    memory.partial_fit(X[25_000:] + 0.7 * rng.normal(size=10))
+    assert kinds(memory) == [("new_block", 1)]
+    assert memory.events_[0].step < 25_150
+
+
+def test_a_task_that_comes_back_a_little_elsewhere_is_recalled():
+    """Five times nearer to its old place than to any other task: it has moved while nobody looked."""
+    a, b = np.array([3.0, 0.0, 1.0, 1.0]), np.array([0.0, 3.0, 1.0, 1.0])
+    rng = np.random.default_rng(0)
+
+    def rows(centre):
+        return centre + 0.1 * rng.normal(size=(600, 4))
+
+    moved = a + np.array([0.0, 0.5, 0.0, 0.0])
+    memory = signature_ccm().partial_fit(np.concatenate([rows(a), rows(b), rows(moved)]))
+    assert kinds(memory) == [("new_block", 1), ("recall", 0)]
+    elsewhere = np.array([2.0, 2.0, 1.0, 1.0])
+    assert kinds(memory.partial_fit(rows(elsewhere)))[2:] == [("new_block", 2)]
 
 
 def test_a_constant_stream_then_another():
@@ -264,6 +355,18 @@ def test_without_pairs_few_dimensions_are_assumed():
     statistics[[PAIRS, PRODUCT, SQUARE]] = 1e6, 0.5, 1.0
     assert effective_dimensions(statistics) == pytest.approx(1.0, rel=1e-4)
     assert inflation(statistics) == pytest.approx(3.0, rel=1e-4)
+
+
+def test_what_was_learned_of_wandering_widens_the_limit():
+    statistics = np.zeros(N_STATISTICS)
+    statistics[[COUNT, VARIANCE, PAIRS, SQUARE]] = 1e6, 1.0, 1e6, 0.1
+    assert noise(statistics, 0.01) == pytest.approx(0.01)
+    assert reach(statistics, WANDER, 3.0) == 0.0
+    rng = np.random.default_rng(0)
+    for distance in 0.01 + 0.05 * rng.chisquare(4, 20_000) / 4:
+        observe(statistics, WANDER, distance, 0.01, 0.001)
+    for z in (0.0, 2.0, 4.0):  # the noise is known to be of ten dimensions, what was added to it of four
+        assert reach(statistics, WANDER, z) == pytest.approx(0.05 * quantile(4.0 * 1.2**2, z), rel=0.25)
 
 
 # Its bound ---------------------------------------------------------------------------------------------------------

@@ -1,37 +1,43 @@
 """CCM without hand-set thresholds: ``CCM(novelty="signature")``, and a bound on its units.
 
 A block carries a signature of its inputs (see :mod:`ccmem.signature`); the stream carries a mean w of recent inputs, of
-weight lambda each (more while a block is young). For a sample with direction u = x / |x|:
+weight lambda each (more while a block is young), and a reference r, the mean of about the last thousand. For a sample
+with direction u = x / |x|:
 
-    calm        w <- w + lambda (u - w); if T(w) of the block in use is above its limit, be suspicious from here on;
-                otherwise its signature takes u in, and so does a slot
+    calm        w <- w + lambda (u - w); if w is beyond its limit from the signature of the block in use or from r, be
+                suspicious from here on; otherwise signature and r take u in, and so does a slot; how far w is from both
+                is learned, for the limits to come
     suspicious  nothing is learned; u goes into the mean of a batch (20 samples) and into the candidate c, the mean of
-                all since suspicion began. A full batch that does not fit the block in use counts one more, one that
-                fits it better than half of its own would counts one less; at none suspicion ends (or after ten
-                batches), and w becomes the mean of the last batch. At three or more there is a change:
-                if c fits no waiting block, a new block begins, its signature that of c;
+                all since suspicion began. A full batch that does not fit the block in use (its signature or r) counts
+                one more, one that fits it better than half of its own would counts one less; at none suspicion ends
+                (or after ten batches, which widens the limits), and w becomes the mean of the last batch. At three or
+                more there is a change, and r becomes c:
+                if c fits no waiting block, a new block begins, its signature that of c, wandering as the one before
+                until it knows better (but a block five times nearer to c than to all other blocks has wandered there);
                 if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
-                another batch, up to ten, then recall the block that fits best
+                another batch, up to ten, then recall the block that fits best if it fits at all likely
 
     learning    a block opens slots for samples that are far from all it has, until it has ``n_slots``; otherwise the
                 most similar slot moves: M <- (M + v (u - M)) / |...|. After n wins v = 1 / (1 / v_0 + n / 2): a slot is
                 the mean of what it won, the later half weighing more, however many samples there will be.
 
-Suspicion uses samples from before it, each batch only its own, so that the tests of a change (recent mean, three
-batches) are independent if nothing changed, and their error rates multiply. ``false_alarm_every`` is what they are set
-by: its square root is how many samples pass between two needless suspicions, its fourth root the odds against
-a batch confirming one. One batch would thus do on paper, if two more were not good for tails heavier than chi-square's,
-for batches that are waited for, and for bursts.
+Suspicion uses samples from before it, each batch only its own, so that for independent samples the tests of a change
+(recent mean, three batches) are independent if nothing changed, and their error rates multiply. They are set by
+``false_alarm_every``: its square root is how many samples pass between two needless suspicions, its fourth root the
+odds against a batch confirming one. One batch would thus do on paper, if two more were not good for tails heavier than
+chi-square's, for batches that are waited for, and for bursts. Wandering is not independent from batch to batch, so its
+part of every limit answers for ``false_alarm_every`` alone.
 
 What this means for a stream:
 
 * an outlier burst no longer than a batch changes no block: it touches two batches at most, the third fits again;
 * a mixture of old tasks is a task of its own: it fits none of their signatures, so it gets a block, to be recalled
   when the mixture returns;
-* slow drift is followed: a signature never takes a sample in at less than a twentieth of lambda, so what moves by less
-  than its noise within about a thousand samples stays in its block; what moves faster is a change;
-* tasks that differ in other ways than their mean direction are not told apart; a zero vector has no direction and is
-  not learned.
+* cycles, drift and runs are learned: what a block has done before, or does little by little, is no change; what takes
+  it further, and fast, is one. A block that never wandered and drifts away within a few thousand samples changes;
+* an abrupt change is seen in a block that wanders, too, because r wanders with it;
+* tasks that differ in other ways than their mean direction are not told apart, nor are tasks that are nearer to each
+  other than each wanders; a zero vector has no direction and is not learned.
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
 block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the
@@ -47,23 +53,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ccmem import noticing
 from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
-from ccmem.competition import dot, dots, squared_distance
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, grown, new_units, note, room
+from ccmem.competition import dot, dots
+from ccmem.memory import JOURNALED, SEEN, UNITS, grown, new_units, room
 from ccmem.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
-from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT, absorb, deviate, excess, shift
+from ccmem.noticing import ALARM, BATCHES, BLOCKS, FILLED, LAST, POINTER, SIZE, confirm, list_members, suspect
+from ccmem.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
 from ccmem.update import copy_scaled, renormalising_move
-
-BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST = range(OWN, OWN + 7)
-"""Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
-suspicion, and which deviation is that of the sample learned last (0: none, else its row + 1)."""
-OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "against", "last")
-RECENT, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3
-"""Rows of ``vectors``; deviations take turns in two rows."""
-RECENT_WEIGHT, SHARED_WEIGHT, CANDIDATE_VARIANCE = 0, 1, 2
-"""Places in ``scalars``: sum of a_i^2, sum of a_i b_i, and the total variance around the candidate."""
 
 
 class SignatureState(NamedTuple):
@@ -92,7 +91,10 @@ class Tuning(NamedTuple):
 
     recent_rate: float = 0.02
     """lambda; 4 / n while a block of n samples is young."""
-    slowest_rate: float = 0.001
+    slowest_rate: float = 1e-4
+    """A signature remembers as many samples as this is the part of."""
+    reference_rate: float = 0.001
+    """The same for the reference that follows."""
     batch: int = 20
     least_batches: int = 3
     confirm_power: float = 0.25
@@ -103,8 +105,10 @@ class Tuning(NamedTuple):
     """How often a returning task may seem not to fit clearly, ..."""
     new_level: float = 1e-6
     """... and not to fit at all."""
+    far_nearer: float = 0.04
+    """What fits no block is still the nearest if its squared distance is less than this part of that to the others."""
     youngest: int = 30
-    """Samples a signature needs before anything is compared with it."""
+    """Samples a signature needs before anything is compared with it (more if they are correlated); at least a batch."""
     spacing: float = 0.25
     """A slot is opened for samples less similar to all others than 1 - this part of the block's variance."""
     growth: float = 10.0
@@ -116,6 +120,7 @@ class SignatureSettings(NamedTuple):
     learning_rate: float
     recent_rate: float
     slowest_rate: float
+    reference_rate: float
     batch: int
     least_batches: int
     recall_batches: int
@@ -124,6 +129,8 @@ class SignatureSettings(NamedTuple):
     z_confirm: float
     z_recall: float
     z_new: float
+    z_wander: float
+    far_nearer: float
     youngest: int
     spacing: float
     growth: float
@@ -137,13 +144,16 @@ def new_settings(
     # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
     suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
     confirm = false_alarm_every ** (-tuning.confirm_power)
+    wander = min(0.05, 1.0 / (tuning.recent_rate * false_alarm_every))  # no batch is independent of this
     normal = NormalDist()
     return SignatureSettings(
         n_slots=int(n_slots), max_units=int(max_units or 0), learning_rate=float(learning_rate),
-        recent_rate=tuning.recent_rate, slowest_rate=tuning.slowest_rate, batch=tuning.batch,
-        least_batches=tuning.least_batches, recall_batches=tuning.recall_batches, most_batches=tuning.most_batches,
+        recent_rate=tuning.recent_rate, slowest_rate=tuning.slowest_rate, reference_rate=tuning.reference_rate,
+        batch=tuning.batch, least_batches=tuning.least_batches, recall_batches=tuning.recall_batches,
+        most_batches=tuning.most_batches,
         z_suspect=-normal.inv_cdf(suspect), z_confirm=-normal.inv_cdf(confirm),
         z_recall=-normal.inv_cdf(tuning.recall_level), z_new=-normal.inv_cdf(tuning.new_level),
+        z_wander=-normal.inv_cdf(wander), far_nearer=tuning.far_nearer,
         youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
     )  # fmt: skip
 
@@ -154,7 +164,7 @@ def layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, An
     return {
         **per_unit, "errors": ((capacity,), np.float64), "costs": ((capacity,), np.float64),
         "means": ((None, n_features), dtype), "statistics": ((None, N_STATISTICS), np.float64),
-        "vectors": ((DEVIATION + 2, n_features), dtype), "scalars": ((3,), np.float64),
+        "vectors": ((noticing.N_VECTORS, n_features), dtype), "scalars": ((noticing.N_SCALARS,), np.float64),
     }  # fmt: skip
 
 
@@ -162,7 +172,7 @@ def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dt
               ) -> SignatureState:  # fmt: skip
     """The state before the first sample. One unit too many is there for a moment before two are merged."""
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
-    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
+    units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(noticing.OWN_COUNTERS))
     units.counters[BLOCKS] = 1
     more = {name: room(tuple(n or blocks for n in shape), kind)
             for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
@@ -182,7 +192,7 @@ def check_state(state: SignatureState, max_units: int | None, tuning: Tuning) ->
         raise ValueError("some units belong to a block that does not exist")
     if counters[SIZE] != len(in_use) or (state.members[: len(in_use)] != in_use).any():
         raise ValueError("the units listed for the block in use are not those that belong to it")
-    if state.partners[:units].max(initial=0) > units or counters[LAST] > 2:
+    if state.partners[:units].max(initial=0) > units or counters[LAST] > 2 or counters[FILLED] >= tuning.batch:
         raise ValueError("its counters are damaged")
     if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
         raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
@@ -200,134 +210,6 @@ def with_room(state: SignatureState) -> SignatureState:
         rows = 2 * len(state.means)
         state = state._replace(means=grown(state.means, rows), statistics=grown(state.statistics, rows))
     return state
-
-
-@kernel
-def list_members(state: SignatureState) -> None:
-    """Gather the units of the block in use."""
-    size = 0
-    for unit in range(state.counters[UNITS]):
-        if state.unit_blocks[unit] == state.counters[POINTER]:
-            state.members[size] = unit
-            size += 1
-    state.counters[SIZE] = size
-
-
-@kernel
-def calm(state: SignatureState, block: int, vector: int, weight: float, shared: float) -> None:
-    """End a suspicion with ``block`` in use and a mean of the latest samples as the recent one."""
-    counters = state.counters
-    if block != counters[POINTER]:
-        for k in range(counters[SIZE]):  # the block left has changed while it was in use
-            state.partners[state.members[k]] = TO_FIND
-        counters[POINTER] = block
-        list_members(state)
-    counters[ALARM] = 0
-    counters[AGAINST] = 0
-    counters[LAST] = 0
-    state.vectors[RECENT] = state.vectors[vector]
-    state.scalars[RECENT_WEIGHT] = weight
-    state.scalars[SHARED_WEIGHT] = shared
-
-
-@kernel
-def suspect(state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float) -> bool:
-    """Whether, with ``x``, the recent mean differs from the signature; if not, the signature takes ``x`` in."""
-    counters, scalars, vectors = state.counters, state.scalars, state.vectors
-    mean, statistics = state.means[counters[POINTER]], state.statistics[counters[POINTER]]
-    row = 1 if counters[LAST] == 1 else 0
-    deviation = vectors[DEVIATION + row]
-    gain = max(settings.recent_rate, min(1.0, 4.0 / (statistics[COUNT] + 1.0)))
-    deviate(vectors[RECENT], x, scale, deviation)
-    shift(vectors[RECENT], deviation, gain)
-    deviate(mean, x, scale, deviation)
-    scalars[RECENT_WEIGHT] = (1.0 - gain) * (1.0 - gain) * scalars[RECENT_WEIGHT] + gain * gain
-    scalars[SHARED_WEIGHT] *= 1.0 - gain
-    if statistics[COUNT] >= settings.youngest:
-        weight = scalars[RECENT_WEIGHT] - 2.0 * scalars[SHARED_WEIGHT] + statistics[WEIGHT]
-        if excess(statistics, squared_distance(vectors[RECENT], mean), weight, settings.z_suspect) > 1.0:
-            return True
-    product = dot(deviation, vectors[DEVIATION + 1 - row]) if counters[LAST] else np.nan
-    rate = absorb(mean, statistics, deviation, product, settings.slowest_rate)
-    scalars[SHARED_WEIGHT] = (1.0 - rate) * scalars[SHARED_WEIGHT] + rate * gain
-    counters[LAST] = row + 1
-    return False
-
-
-@kernel
-def confirm(state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float) -> None:
-    """Take a suspicious sample into its batch and the candidate; see what a full batch says."""
-    counters, scalars, vectors = state.counters, state.scalars, state.vectors
-    total = counters[ALARM]
-    within = total - counters[BATCHES] * settings.batch
-    deviation = vectors[DEVIATION]
-    if total == 1:
-        vectors[CANDIDATE] = 0.0
-        scalars[CANDIDATE_VARIANCE] = 0.0
-    if within == 1:
-        vectors[BATCH] = 0.0
-    deviate(vectors[BATCH], x, scale, deviation)
-    shift(vectors[BATCH], deviation, 1.0 / within)
-    deviate(vectors[CANDIDATE], x, scale, deviation)
-    rate = 1.0 / total
-    scalars[CANDIDATE_VARIANCE] = (1.0 - rate) * (scalars[CANDIDATE_VARIANCE] + rate * dot(deviation, deviation))
-    shift(vectors[CANDIDATE], deviation, rate)
-    counters[ALARM] = total + 1
-    if within < settings.batch:
-        return
-    block = counters[POINTER]
-    counters[BATCHES] += 1
-    if misfit(state, block, BATCH, 1.0 / within, settings.z_confirm) > 1.0:
-        counters[AGAINST] += 1
-    elif misfit(state, block, BATCH, 1.0 / within, 0.0) <= 1.0:
-        counters[AGAINST] -= 1
-    undecided = counters[BATCHES] >= settings.most_batches and counters[AGAINST] < settings.least_batches
-    if counters[AGAINST] <= 0 or undecided:
-        calm(state, block, BATCH, 1.0 / within, 0.0)
-    elif counters[AGAINST] >= settings.least_batches:
-        decide(state, settings, total)
-
-
-@kernel
-def misfit(state: SignatureState, block: int, vector: int, weight: float, z: float) -> float:
-    """How far a mean of new samples is from a block's signature; above 1 if it is not from there."""
-    statistics = state.statistics[block]
-    distance = squared_distance(state.vectors[vector], state.means[block])
-    return excess(statistics, distance, weight + statistics[WEIGHT], z)
-
-
-@kernel
-def decide(state: SignatureState, settings: SignatureSettings, total: int) -> None:
-    """A change is certain: begin a new block, recall an old one, or wait for more."""
-    counters = state.counters
-    pointer, blocks, weight = counters[POINTER], counters[BLOCKS], 1.0 / total
-    best, least = UNKNOWN, np.inf
-    for block in range(blocks):
-        if block != pointer:
-            ratio = misfit(state, block, CANDIDATE, weight, settings.z_new)
-            if ratio < least:
-                best, least = block, ratio
-    if least > 1.0:
-        if settings.max_units == 0 or blocks < settings.max_units:
-            note(counters, state.journal, NEW_BLOCK, pointer, blocks, total)
-            counters[BLOCKS] += 1
-            best = blocks
-        elif best == UNKNOWN or misfit(state, pointer, CANDIDATE, weight, settings.z_new) <= least:
-            best = pointer
-        else:
-            note(counters, state.journal, RECALL, pointer, best, total)
-        state.means[best] = state.vectors[CANDIDATE]
-        statistics = state.statistics[best]
-        statistics[:] = 0.0
-        statistics[COUNT], statistics[VARIANCE] = total, state.scalars[CANDIDATE_VARIANCE]
-        statistics[WEIGHT] = weight
-        calm(state, best, CANDIDATE, weight, weight)
-    elif counters[BATCHES] >= settings.most_batches or (
-        counters[BATCHES] >= settings.recall_batches
-        and misfit(state, best, CANDIDATE, weight, settings.z_recall) <= 1.0
-    ):
-        note(counters, state.journal, RECALL, pointer, best, total)
-        calm(state, best, CANDIDATE, weight, 0.0)
 
 
 @kernel
@@ -451,8 +333,6 @@ def learn_labelled(
                 confirm(state, settings, x, scale)
             elif suspect(state, settings, x, scale):
                 counters[ALARM] = 1
-                counters[BATCHES] = 0
-                counters[AGAINST] = 0
             else:
                 label = labels[r] if labels.shape[0] else UNKNOWN
                 winners[r] = place(state, settings, x, scale, label, votes, refusing, h)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ccmem import noticing
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import CompetitiveMemory
@@ -194,7 +195,7 @@ class CCM(CompetitiveMemory):
 
     @property
     def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (adaptive if self._signed else vigilance).OWN_COUNTERS
+        return (noticing if self._signed else vigilance).OWN_COUNTERS
 
     @property
     def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
