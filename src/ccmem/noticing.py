@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
 from ccmem._typing import FloatArray
 from ccmem.competition import dot, squared_distance
 from ccmem.memory import NEW_BLOCK, OWN, RECALL, UNITS, note
@@ -51,7 +51,7 @@ total variance around the candidate."""
 N_SCALARS = 7
 
 
-@kernel
+@kernel_in_place
 def list_members(state: Any) -> None:
     """Gather the units of the block in use."""
     size = 0
@@ -89,7 +89,7 @@ def use(state: Any, block: int, total: int, new: bool) -> None:
     scalars[REFERENCE_WEIGHT] = scalars[REFERENCE_SHARED] = part
 
 
-@kernel
+@kernel_in_place
 def suspect(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
     """Whether, with ``x``, the recent mean has left its block; if not, signature and reference take ``x`` in."""
     counters, scalars, vectors = state.counters, state.scalars, state.vectors
@@ -119,7 +119,7 @@ def suspect(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
     return False
 
 
-@kernel
+@kernel_in_place
 def leaves(state: Any, settings: Any, mean: FloatArray, statistics: FloatArray) -> bool:
     """Whether the recent mean fits signature or reference no more; if it fits, learn how far they are apart."""
     scalars, vectors, z, z_wander = state.scalars, state.vectors, settings.z_suspect, settings.z_wander
@@ -138,7 +138,7 @@ def leaves(state: Any, settings: Any, mean: FloatArray, statistics: FloatArray) 
     return False
 
 
-@kernel
+@kernel_in_place
 def refer(state: Any, settings: Any, statistics: FloatArray) -> None:
     """Let the reference take a full batch in, having learned how far batches are from it."""
     scalars, vectors, n = state.scalars, state.vectors, float(settings.batch)
@@ -155,7 +155,7 @@ def refer(state: Any, settings: Any, statistics: FloatArray) -> None:
     state.counters[FILLED] = 0
 
 
-@kernel
+@kernel_in_place
 def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
     """Take a suspicious sample into its batch and the candidate; see what a full batch says."""
     counters, scalars, vectors = state.counters, state.scalars, state.vectors
@@ -187,7 +187,7 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
         calm(state, BATCH, 1.0 / within, 0.0)
 
 
-@kernel
+@kernel_in_place
 def strays(state: Any, settings: Any, z: float, z_wander: float) -> bool:
     """Whether a full batch fits signature or reference of the block in use no more."""
     statistics, scalars, batch = state.statistics[state.counters[POINTER]], state.scalars, state.vectors[BATCH]
@@ -202,7 +202,7 @@ def strays(state: Any, settings: Any, z: float, z_wander: float) -> bool:
     )  # fmt: skip
 
 
-@kernel
+@kernel_in_place
 def settle(state: Any, total: int) -> None:
     """Nothing came of a suspicion that lasted: so far does the block wander."""
     statistics, candidate = state.statistics[state.counters[POINTER]], state.vectors[CANDIDATE]
@@ -213,7 +213,7 @@ def settle(state: Any, total: int) -> None:
     observe(statistics, DRIFT, near, 1.0 / total + state.scalars[REFERENCE_WEIGHT], rate)
 
 
-@kernel
+@kernel_in_place
 def misfit(state: Any, settings: Any, block: int, total: int, z: float) -> float:
     """How far the candidate is from a block's signature; above 1 if it is not from there."""
     statistics = state.statistics[block]
@@ -221,7 +221,7 @@ def misfit(state: Any, settings: Any, block: int, total: int, z: float) -> float
     return distance / limit(statistics, WANDER, 1.0 / total + statistics[WEIGHT], z, settings.z_wander)
 
 
-@kernel
+@kernel_in_place
 def far_nearer(state: Any, settings: Any, block: int) -> bool:
     """Whether the candidate is so much nearer to ``block`` than all other blocks are that it must be the same."""
     nearest = np.inf
@@ -231,7 +231,7 @@ def far_nearer(state: Any, settings: Any, block: int) -> bool:
     return squared_distance(state.vectors[CANDIDATE], state.means[block]) < settings.far_nearer * nearest
 
 
-@kernel
+@kernel_in_place
 def decide(state: Any, settings: Any, total: int) -> None:
     """A change is certain: begin a new block, recall an old one, or wait for more."""
     counters = state.counters

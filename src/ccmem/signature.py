@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray
 from ccmem.competition import dot
 
@@ -47,7 +47,7 @@ LEAST_VARIANCE = 1e-12
 """Below this, differences between unit vectors are rounding."""
 
 
-@kernel
+@kernel_in_place
 def effective_dimensions(statistics: FloatArray) -> float:
     """nu: how many equal directions would vary as much as this data does."""
     variance, pairs = max(statistics[VARIANCE], LEAST_VARIANCE), statistics[PAIRS]
@@ -56,7 +56,7 @@ def effective_dimensions(statistics: FloatArray) -> float:
     return 1.0 / min(max(share, 1e-6), 1.0)
 
 
-@kernel
+@kernel_in_place
 def inflation(statistics: FloatArray) -> float:
     """(1 + c) / (1 - c): how much more the mean of correlated samples varies; never below 1."""
     variance, pairs = max(statistics[VARIANCE], LEAST_VARIANCE), statistics[PAIRS]
@@ -65,7 +65,7 @@ def inflation(statistics: FloatArray) -> float:
     return (1.0 + correlation) / (1.0 - correlation)
 
 
-@kernel
+@kernel_in_place
 def quantile(dimensions: float, z: float) -> float:
     """Quantile of chi2(nu) / nu at a standard normal quantile z (Wilson and Hilferty, 1931)."""
     spread = 2.0 / (9.0 * dimensions)
@@ -73,21 +73,21 @@ def quantile(dimensions: float, z: float) -> float:
     return root * root * root
 
 
-@kernel
+@kernel_in_place
 def noise(statistics: FloatArray, weight: float) -> float:
     """s V: the squared distance to expect between means if nothing moved; ``weight`` is the sum of (a_i - b_i)^2."""
     variance = max(statistics[VARIANCE] / max(1.0 - statistics[WEIGHT], 0.5), LEAST_VARIANCE)
     return variance * min(1.0, inflation(statistics) * weight)
 
 
-@kernel
+@kernel_in_place
 def certain(statistics: FloatArray, wander: float, weight: float) -> float:
     """A learned W without one and a half standard errors, the means behind it having this ``weight``."""
     error = np.sqrt(2.0 / (effective_dimensions(statistics) * (1.0 + statistics[COUNT] * weight)))
     return max(0.0, wander - 1.5 * error * noise(statistics, weight))
 
 
-@kernel
+@kernel_in_place
 def reach(statistics: FloatArray, which: int, z: float) -> float:
     """W q(nu_W, z), W being that in the column ``which``."""
     mean, means = statistics[which], statistics[COUNT] / SPAN
@@ -100,14 +100,14 @@ def reach(statistics: FloatArray, which: int, z: float) -> float:
     return wander * quantile(1.0 / min(max(share, 1e-6), 1.0), z)
 
 
-@kernel
+@kernel_in_place
 def limit(statistics: FloatArray, which: int, weight: float, z: float, z_wander: float) -> float:
     """The squared distance up to which a mean fits."""
     at_rest = noise(statistics, weight) * quantile(effective_dimensions(statistics), z)
     return at_rest + reach(statistics, which, z_wander)
 
 
-@kernel
+@kernel_in_place
 def observe(statistics: FloatArray, which: int, distance: float, weight: float, rate: float) -> None:
     """Learn W from a squared distance that fitted."""
     beyond = distance - noise(statistics, weight)
@@ -115,7 +115,7 @@ def observe(statistics: FloatArray, which: int, distance: float, weight: float, 
     statistics[which + 1] += rate * (beyond * beyond - statistics[which + 1])
 
 
-@kernel
+@kernel_in_place
 def follow(mean: FloatArray, x: FloatArray, scale: float, rate: float) -> None:
     """mean <- mean + rate * (scale * x - mean)"""
     factor, step = mean.dtype.type(scale), mean.dtype.type(rate)
@@ -123,7 +123,7 @@ def follow(mean: FloatArray, x: FloatArray, scale: float, rate: float) -> None:
         mean[i] = mean[i] + step * (factor * x[i] - mean[i])
 
 
-@kernel
+@kernel_in_place
 def deviate(mean: FloatArray, x: FloatArray, scale: float, deviation: FloatArray) -> None:
     """deviation <- scale * x - mean"""
     factor = mean.dtype.type(scale)
@@ -131,7 +131,7 @@ def deviate(mean: FloatArray, x: FloatArray, scale: float, deviation: FloatArray
         deviation[i] = factor * x[i] - mean[i]
 
 
-@kernel
+@kernel_in_place
 def shift(mean: FloatArray, deviation: FloatArray, rate: float) -> None:
     """mean <- mean + rate * deviation"""
     step = mean.dtype.type(rate)
@@ -139,7 +139,7 @@ def shift(mean: FloatArray, deviation: FloatArray, rate: float) -> None:
         mean[i] = mean[i] + step * deviation[i]
 
 
-@kernel
+@kernel_in_place
 def absorb(mean: FloatArray, statistics: FloatArray, deviation: FloatArray, product: float, slowest: float) -> float:
     """Take a sample, given by its deviation from ``mean``, into the signature; return its weight there.
 

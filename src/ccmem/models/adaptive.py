@@ -54,7 +54,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem import noticing
-from ccmem._jit import kernel
+from ccmem._jit import kernel, kernel_in_place
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import REJECTED
 from ccmem.competition import dot, dots
@@ -212,14 +212,14 @@ def with_room(state: SignatureState) -> SignatureState:
     return state
 
 
-@kernel
+@kernel_in_place
 def refuses(votes: IntArray, unit: int, label: int) -> bool:
     """Whether more than three quarters of the labels that ``unit`` learned are one other than ``label``."""
     most = majority(votes, unit)
     return most != UNKNOWN and most != label and 4 * votes[unit, most] > 3 * votes[unit].sum()
 
 
-@kernel
+@kernel_in_place
 def match_members(state: SignatureState, x: FloatArray, h: FloatArray) -> None:
     """Products of ``x`` with the units of the block in use; several at a time where they follow each other."""
     size, members = state.counters[SIZE], state.members
@@ -230,7 +230,7 @@ def match_members(state: SignatureState, x: FloatArray, h: FloatArray) -> None:
             h[k] = dot(state.prototypes[members[k]], x)
 
 
-@kernel
+@kernel_in_place
 def place(
     state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float, label: int, votes: IntArray,
     refusing: bool, h: FloatArray,
@@ -263,7 +263,7 @@ def place(
     return unit
 
 
-@kernel
+@kernel_in_place
 def may_open(state: SignatureState, settings: SignatureSettings, best: int, match: float, refused: bool) -> bool:
     """Whether a sample with this best match gets a slot of its own."""
     counters, bound = state.counters, settings.max_units
@@ -279,7 +279,7 @@ def may_open(state: SignatureState, settings: SignatureSettings, best: int, matc
     return far and (size < settings.n_slots or state.errors[best] > settings.growth * variance)
 
 
-@kernel
+@kernel_in_place
 def open_slot(state: SignatureState, settings: SignatureSettings, best: int, x: FloatArray, scale: float) -> int:
     """Let ``x`` become a unit of the block in use, relieving the one it was nearest to."""
     counters = state.counters
@@ -309,14 +309,12 @@ def make_room(state: SignatureState, settings: SignatureSettings, votes: IntArra
     list_members(state)
 
 
-@kernel
-def learn_labelled(
+@kernel_in_place
+def learn_rows(
     state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray, labels: IntArray,
-    votes: IntArray, refusing: bool,
+    votes: IntArray, refusing: bool, h: FloatArray,
 ) -> int:  # fmt: skip
-    """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
     counters = state.counters
-    h = np.empty(state.prototypes.shape[0])
     for r in range(X.shape[0]):
         if (
             counters[BLOCKS] == state.means.shape[0]
@@ -338,6 +336,16 @@ def learn_labelled(
                 winners[r] = place(state, settings, x, scale, label, votes, refusing, h)
         counters[SEEN] += 1
     return X.shape[0]
+
+
+@kernel
+def learn_labelled(
+    state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray, labels: IntArray,
+    votes: IntArray, refusing: bool,
+) -> int:  # fmt: skip
+    """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
+    h = np.empty(state.prototypes.shape[0])
+    return learn_rows(state, settings, X, winners, labels, votes, refusing, h)
 
 
 @kernel
