@@ -282,7 +282,7 @@ NETWORK_WRONG = {
     ),
     "rows of classes": (lambda d, a: a["model.fitted.state.class_rows"].fill(0), "output units"),
     "negative seed": (lambda d, a: a["model.fitted.state.seed"].fill(-1), "seed"),
-    "more classes than there are": (lambda d, a: d["model"]["fitted"]["counters"].update(classes=9), "9 classes"),
+    "a block in use that is none": (lambda d, a: d["model"]["fitted"]["counters"].update(current=99), "block in use"),
     "other sizes": (
         lambda d, a: d["model"]["parameters"].update(hidden_sizes={"$tuple": [80, 60]}),
         "parameters is not",

@@ -64,7 +64,7 @@ def tensors(X, labels):
 
 def test_agrees_with_gated_mlp_step_by_step():
     X, labels = task_stream()
-    twin = GatedMLP(memory(), hidden_sizes=(9, 7), gated_units=3, learning_rate=0.1, random_state=0)
+    twin = GatedMLP(memory(), hidden_sizes=(9, 7), gated_units=3, undo=0, learning_rate=0.1, random_state=0)
     twin.partial_fit(X[:1], None, classes=[0, 1])
     net = MLP(memory()).double()
     net.gates[0].learn(torch.from_numpy(X[:1]))

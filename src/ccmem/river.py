@@ -252,8 +252,8 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    363 new 1
-    704 back to 0
+    362 new 1
+    702 back to 0
     """
 
     def __init__(self, memory: CCM | None = None, seed: int | None = None) -> None:
