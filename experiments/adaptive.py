@@ -393,7 +393,7 @@ def main() -> None:
         path = args.out / f"{part}.json"
 
         def save(content: Any, path: Path = path) -> None:
-            path.write_text(json.dumps(content, indent=1) + "\n")
+            path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
 
         PARTS[part](args, save, json.loads(path.read_text()) if path.is_file() else {})
 

@@ -111,15 +111,44 @@ def fixed_table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def tuned_table(results: dict[str, Any]) -> str:
+    """The settings of the rows beside the signature form."""
+    lines = ["| data | model | settings | strict ACC |", "|---|---|---|---|"]
+    for name, entry in results.items():
+        for title, tried in entry.get("tuned", {}).items():
+            best = tried[0]
+            settings = ", ".join(f"{key} {value}" for key, value in best["parameters"].items()) or "its defaults"
+            lines.append(f"| {name} | {title} | {settings} | {np.mean(best['scores']):.3f} |")
+    return "\n".join(lines)
+
+
+def dependent_table(results: dict[str, Any]) -> str:
+    """Cycles, drift and runs."""
+    lines = ["| stream | blocks | changes missed | false alarms | right recalls | part learned |", "|" + "---|" * 6]
+    for name, found in results.items():
+        if isinstance(found, dict):
+            lines.append(f"| {name} | {found['blocks']} |  | {found['events']} |  | {found['part learned']:.2f} |")
+        else:
+            blocks = " ".join(str(record["blocks"]) for record in found)
+            lines.append(
+                f"| {name} | {blocks} | {_of(found, 'missed', 'changes')} | {_total(found, 'false alarms')} | "
+                f"{_of(found, 'right recalls', 'returns')} |  |"
+            )
+    return "\n".join(lines)
+
+
 def tables(results: dict[str, Any]) -> str:
     """All tables as Markdown."""
     parts = []
     for kind in dict.fromkeys(
-        kind for entry in results.get("streams", {}).values() for kind in entry if kind != "fixed"
+        kind for entry in results.get("streams", {}).values() for kind in entry if kind not in ("fixed", "tuned")
     ):
         parts += [f"### {kind[0].upper()}{kind[1:]}", stream_table(results["streams"], kind)]
     if "streams" in results:
         parts += ["### Fixed thresholds, on validation splits: strict ACC (units)", fixed_table(results["streams"])]
+        parts += ["### Found by tuning, on validation splits", tuned_table(results["streams"])]
+    if "dependent" in results:
+        parts += ["### Samples that are not independent", dependent_table(results["dependent"])]
     if "bounds" in results:
         parts += ["### Bounds: strict ACC (units)", bound_table(results["bounds"])]
     if "parameters" in results:
