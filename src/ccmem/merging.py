@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel
+from ccmem._jit import kernel_in_place
 from ccmem._typing import BoolArray, IntArray
 from ccmem.competition import dot
 from ccmem.memory import MERGE, MOVE, UNITS, note
-from ccmem.update import hebbian_move, renormalise
+from ccmem.update import copy_scaled, hebbian_move, renormalise
 
 UNKNOWN = -1
 """A majority label that is not known."""
@@ -29,16 +29,17 @@ OTHER_LABEL = 2.0**100
 """What the cost of a pair with different labels is multiplied with: last of all, order kept, nothing rounded."""
 
 
-@kernel
+@kernel_in_place
 def majority(votes: IntArray, unit: int) -> int:
     """The label that ``unit`` learned most often, or UNKNOWN."""
-    if votes.shape[1] == 0:
-        return UNKNOWN
-    label = int(np.argmax(votes[unit]))
-    return label if votes[unit, label] > 0 else UNKNOWN
+    best, most = UNKNOWN, 0
+    for label in range(votes.shape[1]):  # numpy's argmax takes a second longer to compile
+        if votes[unit, label] > most:
+            best, most = label, votes[unit, label]
+    return best
 
 
-@kernel
+@kernel_in_place
 def merge_cost(state: Any, votes: IntArray, a: int, b: int) -> float:
     """What it costs to merge two units."""
     w_a, w_b = float(state.wins[a]), float(state.wins[b])
@@ -49,7 +50,7 @@ def merge_cost(state: Any, votes: IntArray, a: int, b: int) -> float:
     return cost
 
 
-@kernel
+@kernel_in_place
 def find_partner(state: Any, votes: IntArray, unit: int) -> None:
     """Search the unit of the same block that is cheapest to merge ``unit`` with."""
     best, least = -1, np.inf
@@ -61,10 +62,11 @@ def find_partner(state: Any, votes: IntArray, unit: int) -> None:
     state.partners[unit], state.costs[unit] = best + 1, least
 
 
-@kernel
+@kernel_in_place
 def merge_cheapest(state: Any, votes: IntArray, gives: BoolArray) -> tuple[int, int]:
     """Merge the cheapest pair within the blocks that give; the last unit moves into the gap. Return (gone, moved)."""
-    a, least = -1, np.inf
+    a: Any = np.int64(-1)  # a plain -1 would have functions compiled for it
+    least = np.inf
     for unit in range(state.counters[UNITS]):
         if gives[state.unit_blocks[unit]]:
             if state.partners[unit] == TO_FIND:
@@ -83,7 +85,7 @@ def merge_cheapest(state: Any, votes: IntArray, gives: BoolArray) -> tuple[int, 
     return b, last
 
 
-@kernel
+@kernel_in_place
 def combine(state: Any, votes: IntArray, a: int, b: int) -> None:
     """Let ``a`` become the mean of two units, weighted by wins, with the votes of both and the smaller rate."""
     total = state.wins[a] + state.wins[b]
@@ -92,26 +94,25 @@ def combine(state: Any, votes: IntArray, a: int, b: int) -> None:
     state.rates[a] = min(state.rates[a], state.rates[b])
     state.wins[a] = total
     state.errors[a] = 0.0
-    if votes.shape[1]:
-        votes[a] += votes[b]
-        votes[b] = 0
+    for label in range(votes.shape[1]):
+        votes[a, label] += votes[b, label]
+        votes[b, label] = 0
 
 
-@kernel
+@kernel_in_place
 def replace(state: Any, votes: IntArray, gap: int, last: int) -> None:
     """Move unit ``last`` into the gap."""
-    state.prototypes[gap] = state.prototypes[last]
+    copy_scaled(state.prototypes[gap], state.prototypes[last], 1.0)
     state.rates[gap] = state.rates[last]
     state.wins[gap] = state.wins[last]
     state.errors[gap] = state.errors[last]
     state.unit_blocks[gap] = state.unit_blocks[last]
     state.partners[gap], state.costs[gap] = state.partners[last], state.costs[last]
-    if votes.shape[1]:
-        votes[gap] = votes[last]
-        votes[last] = 0
+    for label in range(votes.shape[1]):
+        votes[gap, label], votes[last, label] = votes[last, label], 0
 
 
-@kernel
+@kernel_in_place
 def mend_partners(state: Any, votes: IntArray, merged: int, gap: int, last: int) -> None:
     """Bring remembered partners up to date after a merge: forget what changed, offer the changed units to the rest."""
     state.partners[merged] = TO_FIND

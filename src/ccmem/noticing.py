@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel, kernel_in_place
+from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray
 from ccmem.competition import dot, squared_distance
 from ccmem.memory import NEW_BLOCK, OWN, RECALL, UNITS, note
@@ -35,6 +35,7 @@ from ccmem.signature import (
     quantile,
     shift,
 )  # fmt: skip
+from ccmem.update import copy_scaled
 
 BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST, FILLED = range(OWN, OWN + 8)
 """Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
@@ -62,18 +63,18 @@ def list_members(state: Any) -> None:
     state.counters[SIZE] = size
 
 
-@kernel
+@kernel_in_place
 def calm(state: Any, vector: int, weight: float, shared: float) -> None:
     """End a suspicion with a mean of the latest samples as the recent one."""
     counters, scalars = state.counters, state.scalars
     counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LAST] = counters[FILLED] = 0
-    state.vectors[RECENT] = state.vectors[vector]
+    copy_scaled(state.vectors[RECENT], state.vectors[vector], 1.0)
     scalars[RECENT_WEIGHT] = weight
     scalars[SHARED_WEIGHT] = scalars[REFERENCE_SHARED] = shared
     scalars[BATCH_SHARE] = 0.0
 
 
-@kernel
+@kernel_in_place
 def use(state: Any, block: int, total: int, new: bool) -> None:
     """Go on with ``block``, the candidate, a mean of ``total`` samples, being what is known of it now."""
     counters, scalars = state.counters, state.scalars
@@ -84,7 +85,7 @@ def use(state: Any, block: int, total: int, new: bool) -> None:
         list_members(state)
     part = 1.0 / total
     calm(state, CANDIDATE, part, part if new else 0.0)
-    state.vectors[REFERENCE] = state.vectors[CANDIDATE]
+    copy_scaled(state.vectors[REFERENCE], state.vectors[CANDIDATE], 1.0)
     scalars[REFERENCE_COUNT] = total
     scalars[REFERENCE_WEIGHT] = scalars[REFERENCE_SHARED] = part
 
@@ -236,7 +237,8 @@ def decide(state: Any, settings: Any, total: int) -> None:
     """A change is certain: begin a new block, recall an old one, or wait for more."""
     counters = state.counters
     pointer, blocks, last = counters[POINTER], counters[BLOCKS], counters[BATCHES] >= settings.most_batches
-    best, least = UNKNOWN, np.inf
+    best: Any = np.int64(UNKNOWN)  # not a plain -1, for which functions would be compiled
+    least = np.inf
     for block in range(blocks):
         if block != pointer:
             ratio = misfit(state, settings, block, total, settings.z_new)
@@ -269,10 +271,10 @@ def decide(state: Any, settings: Any, total: int) -> None:
         use(state, best, total, False)
 
 
-@kernel
+@kernel_in_place
 def begin(state: Any, block: int, before: int, total: int) -> None:
     """Let the candidate be the signature of ``block``, to wander as the block before did until it has shown how."""
-    state.means[block] = state.vectors[CANDIDATE]
+    copy_scaled(state.means[block], state.vectors[CANDIDATE], 1.0)
     statistics = state.statistics[block]
     for k in range(N_STATISTICS):
         statistics[k] = state.statistics[before, k] if k >= WANDER else 0.0

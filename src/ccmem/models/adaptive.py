@@ -215,8 +215,10 @@ def with_room(state: SignatureState) -> SignatureState:
 @kernel_in_place
 def refuses(votes: IntArray, unit: int, label: int) -> bool:
     """Whether more than three quarters of the labels that ``unit`` learned are one other than ``label``."""
-    most = majority(votes, unit)
-    return most != UNKNOWN and most != label and 4 * votes[unit, most] > 3 * votes[unit].sum()
+    most, total = majority(votes, unit), 0
+    for other in range(votes.shape[1]):
+        total += votes[unit, other]
+    return most != UNKNOWN and most != label and 4 * votes[unit, most] > 3 * total
 
 
 @kernel_in_place
@@ -237,7 +239,8 @@ def place(
 ) -> int:  # fmt: skip
     """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch."""
     counters = state.counters
-    best, match, nearest, nearest_match = REJECTED, -np.inf, REJECTED, -np.inf
+    best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled
+    nearest, match, nearest_match = best, -np.inf, -np.inf
     match_members(state, x, h)
     for k in range(counters[SIZE]):
         unit, similarity = state.members[k], h[k] * scale
@@ -351,5 +354,5 @@ def learn_labelled(
 @kernel
 def learn(state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray) -> int:
     """Learn rows in order; labels play no part."""
-    labels, votes = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-    return learn_labelled(state, settings, X, winners, labels, votes, False)
+    labels, votes, h = np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(state.prototypes.shape[0])
+    return learn_rows(state, settings, X, winners, labels, votes, False, h)
