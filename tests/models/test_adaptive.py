@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ccmem import CCM, ModalClassifier
+from ccmem._jit import JIT_ENABLED
 from ccmem.metrics.events import score_events
 from ccmem.models.adaptive import Tuning
 from ccmem.signature import (
@@ -28,6 +29,8 @@ from ccmem.signature import (
 )
 from ccmem.streams.drift import drifting_sensors
 from zoo import assert_same, signature_twin, snapshot
+
+long_streams = pytest.mark.skipif(not JIT_ENABLED, reason="the same code as with the JIT on, a hundred times slower")
 
 
 class QuickCCM(CCM):
@@ -220,6 +223,7 @@ def test_a_mixture_of_two_tasks_is_a_task_of_its_own():
     assert events == [("new_block", 1), ("new_block", 2), ("recall", 0), ("recall", 2)]
 
 
+@long_streams
 def test_slow_drift_is_followed_and_fast_drift_is_a_change():
     a = clusters(0)
     towards = np.random.default_rng(1).normal(size=16)
@@ -232,6 +236,7 @@ def test_slow_drift_is_followed_and_fast_drift_is_a_change():
     assert signature_ccm().partial_fit(drifting(400)).n_blocks_ == 2
 
 
+@long_streams
 @pytest.mark.parametrize("dimensions", [2, 10, 100])
 def test_one_task_stays_one_block(dimensions):
     X = np.random.default_rng(dimensions).normal(1.0, 1.0, (100_000, dimensions))
@@ -241,6 +246,7 @@ def test_one_task_stays_one_block(dimensions):
     assert 0.005 < lost < 0.04  # a suspicion every thousand samples or so, of one batch or two
 
 
+@long_streams
 @pytest.mark.parametrize("correlation", [0.9, 0.99])
 def test_correlated_samples_raise_no_alarm(correlation):
     rng = np.random.default_rng(0)
@@ -252,6 +258,7 @@ def test_correlated_samples_raise_no_alarm(correlation):
     assert kinds(memory.partial_fit(X[:3000] + np.array([6.0, -18.0, 6.0, 6.0]))) == [("new_block", 1)]
 
 
+@long_streams
 def test_samples_that_come_in_runs_are_one_task():
     """A hundred samples of one kind, then of another, as writers come in the files of handwritten digits."""
     rng = np.random.default_rng(0)
@@ -262,6 +269,7 @@ def test_samples_that_come_in_runs_are_one_task():
     assert memory.win_counts_.sum() > 0.9 * len(X)
 
 
+@long_streams
 @pytest.mark.parametrize("seed", [11, 12])
 def test_sensors_with_a_cycle_and_a_drift(seed):
     stream = drifting_sensors(n_rows=60_000, seed=seed)
@@ -275,6 +283,7 @@ def test_sensors_with_a_cycle_and_a_drift(seed):
     assert memory.n_blocks_ <= 5
 
 
+@long_streams
 @pytest.mark.parametrize("movement", ["drift", "cycle", "walk"])
 def test_an_abrupt_change_is_seen_in_a_block_that_wanders(movement):
     """The mean of the whole block is far off by then; the reference is not."""
@@ -294,6 +303,7 @@ def test_an_abrupt_change_is_seen_in_a_block_that_wanders(movement):
     assert memory.events_[0].step < 25_150
 
 
+@long_streams
 def test_a_task_that_comes_back_a_little_elsewhere_is_recalled():
     """Five times nearer to its old place than to any other task: it has moved while nobody looked."""
     a, b = np.array([3.0, 0.0, 1.0, 1.0]), np.array([0.0, 3.0, 1.0, 1.0])
@@ -328,6 +338,7 @@ def test_zero_vectors_are_passed_over():
 # Its arithmetic ----------------------------------------------------------------------------------------------------
 
 
+@long_streams
 def test_effective_dimensions_and_correlation_are_those_of_the_data():
     rng = np.random.default_rng(0)
     spread = np.array([3.0, 1.0, 1.0, 0.2])
