@@ -297,8 +297,9 @@ def test_the_shape_of_a_memory_cannot_change_under_way(model):
     memory = seeded(model).partial_fit(some_rows())
     before = snapshot(memory)
     memory.set_params(**{name: 3})
-    with pytest.raises(ValueError, match=f"{name} from .* to 3 cannot change"):
-        memory.partial_fit(some_rows())
+    for learn in (memory.partial_fit, lambda X: memory.learn_one(X[0])):
+        with pytest.raises(ValueError, match=f"{name} from .* to 3 cannot change"):
+            learn(some_rows())
     assert_same(before, snapshot(memory.set_params(**{name: model().get_params()[name]})))
 
 

@@ -58,6 +58,10 @@ class Lesson(NamedTuple):
     """Merges and moves of units: journal lines (kind, row of the chunk, from, to, count), in order."""
 
 
+_KEPT_UNTIL_ASSIGNED = ("_at_hand", "_unchanged")
+_NOT_PICKLED = ("_listeners", "_untold", *_KEPT_UNTIL_ASSIGNED)
+
+
 class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the memories: an online clusterer with the scikit-learn interface.
 
@@ -157,13 +161,15 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     def _take_at_hand(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
         """Kernel, settings and room for a winner, kept until something is assigned: a sample should not pay for it."""
+        self._check_unchanged()
         settings, winner = self._settings(), np.empty(1, np.int64)
         learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
         self.__dict__["_at_hand"] = learn, settings, winner
         return learn, settings, winner
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__.pop("_at_hand", None)
+        for kept in _KEPT_UNTIL_ASSIGNED:
+            self.__dict__.pop(kept, None)
         super().__setattr__(name, value)
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
@@ -189,6 +195,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         """Validate a chunk for ``partial_fit``, and begin if it is the first."""
         if not self.__sklearn_is_fitted__():
             return self._begin(X)
+        self._check_unchanged()
+        return self._check(X, reset=False)
+
+    def _check_unchanged(self) -> None:
+        """Check the parameters, also against those that learning began with; once, until something is assigned."""
+        if "_unchanged" in self.__dict__:
+            return
         check_parameters(type(self).__name__, self._rules, vars(self))
         if self._shape() != self._began_with:
             values = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
@@ -197,7 +210,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
                 "call fit to start anew"
             )
-        return self._check(X, reset=False)
+        self.__dict__["_unchanged"] = True
 
     def _begin(self, X: Any) -> FloatArray:
         """Validate the first chunk and start anew for rows like those in it; if that fails, all stays as it was."""
@@ -378,7 +391,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         import_memory(self, fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_listeners", "_untold", "_at_hand")}
+        return {k: v for k, v in super().__getstate__().items() if k not in _NOT_PICKLED}
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()

@@ -154,6 +154,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         if known and (row := self.memory_._check_one(x)) is not None:
             code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
+                self.memory_._check_unchanged()
                 return int(self._learn(row, np.array([code])).winners[0])
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])

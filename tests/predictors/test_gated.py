@@ -164,6 +164,29 @@ def test_a_stream_may_be_cut_anywhere(cuts, dtype, learn, undo, seed):
     assert [single.predict_one(x.copy()) for x in X] == list(whole.predict(X))
 
 
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "learning_rate": 0.01}])
+def test_a_visit_without_labels_may_be_cut_anywhere_too(options):
+    """The block before it is left and entered again, though none was taught in between."""
+    X, _, tasks = task_stream(n=40)
+    X = np.concatenate([X[tasks == 0][:40], X[tasks == 1][:15], X[tasks == 0][40:]])
+    labels = np.array([0] * 36 + [1, 1, 2, 2] + [None] * 15 + [0, 1] * 20, dtype=object)
+    whole, single = (small(undo=3, **options) for _ in range(2))
+    whole.partial_fit(X, labels)
+    for x, label in zip(X, labels, strict=True):
+        single.learn_one(x.copy(), label)
+    assert whole.memory_.task_pointers(X[:1]) != whole.memory_.task_pointers(X[45:46])
+    assert whole.memory_.events_[-1].to_block == 0
+    assert state_of(whole) == state_of(single)
+
+
+def test_the_memory_of_a_network_cannot_change_its_shape():
+    X, labels, _ = task_stream()
+    net = small().partial_fit(X, labels)
+    net.memory_.set_params(n_slots=5)
+    with pytest.raises(ValueError, match="n_slots from 2 to 5 cannot change"):
+        net.learn_one(X[0], 0)
+
+
 def test_more_events_than_the_history_holds(monkeypatch):
     X, labels, _ = task_stream()
     expected = small(learn="all").partial_fit(X, labels)

@@ -215,7 +215,9 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.concatenate([np.insert(layer.reshape(first), new, 0, axis=int(by_unit)).ravel(), rest])
 
         parameters, velocity, power = (wider(flat) for flat in self._state[:3])
-        kept = np.array([wider(flat) for flat in self._state.kept], parameters.dtype).reshape(-1, len(parameters))
+        kept = np.array([wider(flat) for flat in self._state.kept], parameters.dtype).reshape(
+            len(self._state.kept), len(parameters)
+        )
         self._state = self._state._replace(
             parameters=parameters, velocity=velocity, power=power, kept=kept, sizes=sizes
         )

@@ -220,7 +220,8 @@ def fade(means: FloatArray, keep: float) -> None:
 @kernel_in_place
 def adam_scales(number: Any, learning_rate: float, step: int) -> tuple[Any, Any, Any]:
     """What means are multiplied with because they began at 0, and what keeps a division by 0 away."""
-    rate, shrink = learning_rate / (1.0 - math.pow(BETA_1, step)), 1.0 / math.sqrt(1.0 - math.pow(BETA_2, step))
+    n = float(step)  # to an integer power numba multiplies, and rounds otherwise than Python does
+    rate, shrink = learning_rate / (1.0 - math.pow(BETA_1, n)), 1.0 / math.sqrt(1.0 - math.pow(BETA_2, n))
     return number(rate), number(shrink), number(ADAM_EPSILON)
 
 
@@ -433,6 +434,7 @@ def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: 
         code, block = codes[r], blocks[r]
         if block != state.counters[CURRENT]:
             enter(state, block)
+            opened = -1
         if code == UNLABELED:
             continue
         if block != opened:

@@ -102,8 +102,9 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         Whether the network learns only samples that the memory learned, or all.
     undo : int, default=100
         How many of the samples that a block was taught last are taken back when the memory leaves it, because they
-        came between a change and its discovery: at least this many and at most twice as many, but never more than
-        three quarters of those since it was entered. 0 takes back none, as in the paper.
+        came between a change and its discovery: at least this many and at most twice as many; of a short stay, half to
+        three quarters of its samples. Weights and classes are taken back, not the running means of an optimizer. 0
+        takes back nothing, as in the paper.
     activation : "relu", "tanh" or "sigmoid", default="relu"
         Of the hidden layers; the output is a softmax trained by cross-entropy.
     optimizer : "sgd" or "adam", default="sgd"
@@ -159,6 +160,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
                 self._check_settings()
+                self.memory_._check_unchanged()
                 codes = np.array([self._state.class_rows[code] if code >= 0 else code])
                 return int(self._learn_rows(row, codes)[0])
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
