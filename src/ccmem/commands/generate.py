@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--segment", type=int, default=4000, help="rows spent in a state, on average (default 4000)")
     parser.add_argument("--missing-labels", type=float, default=0.1, metavar="SHARE",
                         help="share of rows without label (default 0.1)")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="which machine (default 0)")
+    parser.add_argument("--recording", type=int, default=0, help="which of its recordings (default 0)")
     parser.add_argument("--changes", metavar="FILE", help="write the true change points as JSON")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.epilog = EXAMPLE
@@ -40,11 +41,13 @@ def run(args: argparse.Namespace) -> int:
     from ccmem.streams.write import write_table
 
     limits = {"rows": (1, 10**9), "features": (2, 10_000), "regimes": (2, len(STATES)), "segment": (1, 10**9),
-              "missing_labels": (0, 1), "seed": (0, 2**63)}  # fmt: skip
+              "missing_labels": (0, 1), "seed": (0, 2**63), "recording": (0, 2**63)}  # fmt: skip
     for name, (least, most) in limits.items():
         if not least <= getattr(args, name) <= most:
             raise ValueError(f"--{name.replace('_', '-')} {getattr(args, name)} must lie between {least} and {most}")
-    stream = drifting_sensors(args.rows, args.features, args.regimes, args.segment, args.missing_labels, args.seed)
+    stream = drifting_sensors(
+        args.rows, args.features, args.regimes, args.segment, args.missing_labels, args.seed, args.recording
+    )
     write_table(args.out, stream.names, stream.chunks())
     facts: dict[str, Any] = {
         "rows": args.rows, "features": list(stream.names), "label": "state", "states": list(STATES[: args.regimes]),

@@ -31,6 +31,9 @@ class DriftingSensors(NamedTuple):
     levels: FloatArray
     missing: float
     seed: int
+    """Which machine."""
+    recording: int = 0
+    """Which of its recordings: other visits and other noise."""
 
     @property
     def changes(self) -> list[tuple[int, int]]:
@@ -42,6 +45,8 @@ class DriftingSensors(NamedTuple):
         rng = np.random.default_rng([self.seed, 1])
         names = np.array([*STATES, None], object)
         phase, wander = rng.uniform(0, 2 * np.pi, (2, len(self.names)))
+        if self.recording:
+            rng = np.random.default_rng([self.seed, 1, self.recording])
         for start in range(0, self.n_rows, _AT_A_TIME):
             t = np.arange(start, min(start + _AT_A_TIME, self.n_rows))
             state = self.visits[np.searchsorted(self.starts, t, side="right") - 1]
@@ -60,8 +65,11 @@ def drifting_sensors(
     segment: int = 4000,
     missing: float = 0.1,
     seed: int = 0,
+    recording: int = 0,
 ) -> DriftingSensors:
     """Plan a stream of ``n_rows``: the states first in turn, then in random order, each for about ``segment`` rows.
+
+    A ``seed`` is a machine; ``recording`` tells apart streams that it gives on different occasions.
 
     >>> stream = drifting_sensors(n_rows=20_000, seed=0)
     >>> [STATES[state] for _, state in stream.changes]
@@ -77,6 +85,8 @@ def drifting_sensors(
             draft[high] = rng.uniform(0.8, 1.4, len(high))
             drafts.append(draft / np.linalg.norm(draft) * np.sqrt(n_features / 2))
         levels[state] = min(drafts, key=lambda draft: max((draft @ levels[:state].T), default=0.0))
+    if recording:
+        rng = np.random.default_rng([seed, 0, recording])
     starts, visits = [0], [0]
     while True:
         begin = starts[-1] + max(1, int(segment * rng.uniform(0.5, 1.5)))
@@ -86,4 +96,4 @@ def drifting_sensors(
         visits.append(len(visits) if len(visits) < n_states else int(rng.choice(other)))
         starts.append(begin)
     names = tuple(f"sensor_{i}" for i in range(n_features))
-    return DriftingSensors(n_rows, names, np.array(starts), np.array(visits), levels, missing, seed)
+    return DriftingSensors(n_rows, names, np.array(starts), np.array(visits), levels, missing, seed, recording)
