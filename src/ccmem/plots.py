@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
 
-BLUE, ORANGE, GREY, RED = "#2b6cb0", "#dd6b20", "#a0aec0", "#c53030"
+BLUE, ORANGE, GREEN, GREY, RED = "#2b6cb0", "#dd6b20", "#2f855a", "#a0aec0", "#c53030"
 
 
 def _figure(width: float, height: float) -> Any:
@@ -205,7 +205,7 @@ def accuracy_chart(accuracies: Mapping[str, tuple[float, float]], *, published: 
     ax = _axes(ax, 7, 0.36 * len(names) + 1.1)
     means, spreads = zip(*accuracies.values(), strict=True)
     places = np.arange(len(names))[::-1]
-    colours = [ORANGE if "tuned" in name else BLUE for name in names]
+    colours = [ORANGE if "tuned" in name else GREEN if "signature" in name else BLUE for name in names]
     ax.barh(places, means, xerr=spreads, color=colours, height=0.65, error_kw={"elinewidth": 1, "ecolor": "#1a202c"})
     for name, place, mean, spread in zip(names, places, means, spreads, strict=True):
         end = max(mean + spread, published.get(name, 0.0))
