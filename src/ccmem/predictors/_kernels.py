@@ -1,9 +1,9 @@
-"""The kernels of a network: forward, backward, and the steps of the optimizers. See :mod:`ccmem.predictors.network`."""
+"""The kernels of a network: forward, backward, learn and predict. See :mod:`ccmem.predictors.network`."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 from ccmem.competition import dot
 from ccmem.memory import SEEN
+from ccmem.predictors._optimizers import move_layer, move_row
 from ccmem.predictors._vector import add_rows, add_to_rows
 from ccmem.predictors.network import (
-    ADAM,
     CURRENT,
     RELU,
     SGD,
@@ -26,11 +26,6 @@ from ccmem.predictors.network import (
     NetworkState,
     hidden_shape,
 )
-
-BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
-FADED = 2.0**-63
-"""Running means of gradients below this become 0. That of an input that stays black would end among the subnormal
-numbers, which processors are a hundred times slower with."""
 
 
 class Work(NamedTuple):
@@ -208,116 +203,41 @@ def softmax(scores: FloatArray) -> bool:
 
 
 @kernel_in_place
-def fade(means: FloatArray, keep: float) -> None:
-    """Let running means decay."""
-    number = means.dtype.type
-    keep, faded, zero = number(keep), number(FADED), number(0.0)
-    for i in range(means.shape[0]):
-        less = keep * means[i]
-        means[i] = less if abs(less) >= faded else zero
-
-
-@kernel_in_place
-def adam_scales(number: Any, learning_rate: float, step: int) -> tuple[Any, Any, Any]:
-    """What means are multiplied with because they began at 0, and what keeps a division by 0 away."""
-    n = float(step)  # to an integer power numba multiplies, and rounds otherwise than Python does
-    rate, shrink = learning_rate / (1.0 - math.pow(BETA_1, n)), 1.0 / math.sqrt(1.0 - math.pow(BETA_2, n))
-    return number(rate), number(shrink), number(ADAM_EPSILON)
-
-
-@kernel_in_place
-def move_row(
-    state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, factor: float,
-    step: int,
+def teach_rows(
+    state: NetworkState, settings: NetworkSettings, block: int, start: int, place: int, width: int, rows: IntArray,
+    count: int, goes_back: bool, work: Work,
 ) -> None:  # fmt: skip
-    """Move the row at ``start`` against its gradient, factor times inputs; the weights of closed inputs stay.
-
-    Loops that touch few arrays: LLVM vectorises none that touches many.
-    """
-    stop = start + inputs.shape[0]
-    row, velocity = state.parameters[start:stop], state.velocity[start:stop]
-    number, adam = row.dtype.type, settings.optimizer == ADAM
-    factor, faded, zero = number(factor), number(FADED), number(0.0)
-    keep, gain = number(BETA_1 if adam else settings.momentum), number(1.0 - BETA_1 if adam else 1.0)
-    for i in range(row.shape[0]):
-        mean = keep * velocity[i] + gain * (factor * inputs[i])
-        mean = mean if abs(mean) >= faded else zero
-        velocity[i] = mean if is_open[i] != 0.0 else velocity[i]
-    if not adam:
-        rate = number(settings.learning_rate)
-        for i in range(row.shape[0]):
-            row[i] -= rate * is_open[i] * velocity[i]
-        return
-    power, keep, gain = state.power[start:stop], number(BETA_2), number(1.0 - BETA_2)
-    for i in range(row.shape[0]):
-        gradient = factor * inputs[i]
-        mean = keep * power[i] + gain * (gradient * gradient)
-        mean = mean if mean >= faded else zero
-        power[i] = mean if is_open[i] != 0.0 else power[i]
-    rate, shrink, tiny = adam_scales(number, settings.learning_rate, step)
-    for i in range(row.shape[0]):
-        row[i] -= rate * is_open[i] * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
-
-
-@kernel_in_place
-def move_layer(
-    state: NetworkState, settings: NetworkSettings, start: int, stop: int, stride: int, deltas: FloatArray,
-    rows: IntArray, inputs: FloatArray, count: int, step: int,
-) -> None:  # fmt: skip
-    """The same for a whole layer without gates; inputs that are not on the list are zero, so that means only decay."""
-    weights, velocity = state.parameters[start:stop], state.velocity[start:stop]
-    number, adam = weights.dtype.type, settings.optimizer == ADAM
-    fade(velocity, BETA_1 if adam else settings.momentum)
-    if not adam:
-        add_to_rows(deltas, velocity, rows, inputs, stride, count)
-        rate = number(settings.learning_rate)
-        for i in range(weights.shape[0]):
-            weights[i] -= rate * velocity[i]
-        return
-    power = state.power[start:stop]
-    fade(power, BETA_2)
-    gain_1, gain_2, n_units = number(1.0 - BETA_1), number(1.0 - BETA_2), deltas.shape[0]
-    for k in range(count):
-        first = rows[k] * stride
-        means, squares = velocity[first : first + n_units], power[first : first + n_units]
-        for j in range(n_units):
-            means[j] += gain_1 * (inputs[k] * deltas[j])
-        for j in range(n_units):
-            gradient = inputs[k] * deltas[j]
-            squares[j] += gain_2 * (gradient * gradient)
-    rate, shrink, tiny = adam_scales(number, settings.learning_rate, step)
-    for i in range(weights.shape[0]):
-        weights[i] -= rate * velocity[i] / (np.sqrt(power[i]) * shrink + tiny)
+    """Send the deltas of units (``gains``) back to their inputs at ``place``, then move the units, by ``steps``."""
+    inputs, weights = work.z[place : place + width], state.parameters[start:]
+    if goes_back:
+        add_rows(work.deltas[place : place + width], weights, rows, work.gains, width, count)
+    if settings.optimizer == SGD:
+        add_to_rows(inputs, weights, rows, work.steps, width, count)
+    else:
+        is_open = work.is_open[place : place + width]
+        for k in range(count):
+            row = start + rows[k] * width
+            move_row(state, settings, row, inputs, is_open, work.gains[k], state.steps[block])
 
 
 @kernel_in_place
 def teach_outputs(
     state: NetworkState, settings: NetworkSettings, block: int, start: int, place: int, work: Work
 ) -> None:
-    """Send the errors back to the layer at ``place``, then move the output units, whose weights begin at ``start``."""
+    """Teach the output units, whose weights begin at ``start`` and whose inputs stand at ``place``."""
     width, count = state.sizes[-1] + 1, work.counts[-1]
-    inputs, below = work.z[place : place + width], work.deltas[place : place + width]
     for k in range(count):
         work.gains[k] = work.scores[k]
         work.steps[k] = -settings.learning_rate * work.scores[k]
-    weights = state.parameters[start:]
-    add_rows(below, weights, work.members, work.gains, width, count)
-    if settings.optimizer == SGD:
-        add_to_rows(inputs, weights, work.members, work.steps, width, count)
-    else:
-        is_open = work.is_open[place : place + width]
-        for k in range(count):
-            row = start + work.members[k] * width
-            move_row(state, settings, row, inputs, is_open, work.scores[k], state.steps[block])
+    teach_rows(state, settings, block, start, place, width, work.members, count, True, work)
 
 
 @kernel_in_place
 def teach_open_units(
     state: NetworkState, settings: NetworkSettings, block: int, layer: int, start: int, place: int, work: Work
 ) -> None:
-    """The same for the open units of a hidden layer with gates, whose inputs stand at ``place``: a row per unit."""
-    n_rows, width = hidden_shape(state.sizes, layer, True)
-    inputs, below = work.z[place : place + width], work.deltas[place : place + width]
+    """The same for the open units of a hidden layer with gates: a row per unit."""
+    _, width = hidden_shape(state.sizes, layer, True)
     plain, count = settings.optimizer == SGD, 0
     for k in range(state.gates.shape[2]):
         unit = state.gates[block, layer, k]
@@ -330,16 +250,7 @@ def teach_open_units(
         work.gains[count] = delta
         work.steps[count] = -settings.learning_rate * np.float64(delta)
         count += 1
-    weights = state.parameters[start : start + n_rows * width]
-    if layer > 0:
-        add_rows(below, weights, work.rows, work.gains, width, count)
-    if plain:
-        add_to_rows(inputs, weights, work.rows, work.steps, width, count)
-    else:
-        is_open = work.is_open[place : place + width]
-        for k in range(count):
-            row = start + work.rows[k] * width
-            move_row(state, settings, row, inputs, is_open, work.gains[k], state.steps[block])
+    teach_rows(state, settings, block, start, place, width, work.rows, count, layer > 0, work)
 
 
 @kernel_in_place
