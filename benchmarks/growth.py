@@ -11,10 +11,10 @@ import numpy as np
 from benchmarks.data import images_like
 from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
-from ccmem.competition import dot, unit_scale
+from ccmem.kernels.competition import dot, unit_scale
+from ccmem.kernels.matching import most_similar
 from ccmem.memory import settled
 from ccmem.models import vigilance
-from ccmem.prediction import most_similar
 
 NEVER = 1 << 40
 

@@ -168,7 +168,7 @@ def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
 
     loops = {"flags": _loop(singly, by_distance), "flags, 4 rows": _loop(by_fours, by_distance)}
     try:
-        from ccmem import _lanes
+        from ccmem.kernels import lanes as _lanes
     except ImportError:  # an older ccmem
         return loops
     term = _lanes.SQUARE if by_distance else _lanes.PRODUCT

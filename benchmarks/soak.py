@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import CCM, ModalClassifier
-from ccmem.learner import Learner
+from ccmem.living.learner import Learner
 from ccmem.streams.files import FileStream, Progress
 from ccmem.streams.tables import Chunk, Columns
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import CCM, ModalClassifier
-from ccmem.learner import Learner
+from ccmem.living.learner import Learner
 from ccmem.streams.drift import drifting_sensors
 from ccmem.streams.files import FileStream
 from ccmem.streams.tables import code_labels

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from ccmem import datasets, experiments
 from ccmem.datasets import ImageData
-from ccmem.protocol import PAPER, Benchmark
+from ccmem.experiments.protocol import PAPER, Benchmark
+from ccmem.experiments.runs import Results, run_all
 from ccmem.report import for_terminal, tables
-from ccmem.runs import Results, run_all
 
 
 def tables_seconds(data: ImageData, benchmark: Benchmark) -> float:

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CCM, ModalClassifier, models
-from ccmem._jit import JIT_ENABLED
+from ccmem.kernels.jit import JIT_ENABLED
 from zoo import ALL, PARAMETERS, assert_same, estimators, snapshot, streams, twin
 
 every_model = pytest.mark.parametrize("model", ALL, ids=lambda m: m.__name__)

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 
 from ccmem import models
 from ccmem.models import vigilance
-from ccmem.models._adaptive_twin import naive as signature_twin
+from ccmem.models.adaptive.twin import naive as signature_twin
 
 ALL = [getattr(models, name) for name in models.__all__]
 

@@ -17,17 +17,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from ccmem import competition, prediction
-from ccmem._jit import compiled_for
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import (
-    SURELY_SMALL,
-    Rule,
-    check_parameters,
-    check_rows,
-    columns_kept_on_error,
-    sum_of_squares,
-)
+from ccmem.kernels import competition, matching
+from ccmem.kernels.jit import compiled_for
+from ccmem.kernels.matching import in_slabs
+from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
 from ccmem.memory import (
     JOURNAL_LINES,
     JOURNALED,
@@ -40,7 +34,7 @@ from ccmem.memory import (
     UnitState,
     settled,
 )
-from ccmem.prediction import in_slabs
+from ccmem.parameters import Rule, check_parameters
 
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
@@ -311,7 +305,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)
 
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        prediction.most_similar(X, prototypes, competes, self._epsilon, winners)
+        matching.most_similar(X, prototypes, competes, self._epsilon, winners)
 
     @property
     def n_units_(self) -> int:

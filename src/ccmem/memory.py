@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel_in_place
 
 SEEN, UNITS, JOURNALED = 0, 1, 2
 """Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""

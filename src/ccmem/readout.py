@@ -21,13 +21,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 
-from ccmem._jit import kernel
-from ccmem._labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, boolean, check_parameters, choice, integer
 from ccmem.base import REJECTED, CompetitiveMemory, Lesson
-from ccmem.competition import find_winners
+from ccmem.kernels.competition import find_winners
+from ccmem.kernels.jit import kernel
+from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import MERGE, grown
+from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
     "n_winners": integer(1), "balanced": boolean(), "label_use": choice("readout", "merge", "guide")
@@ -259,7 +259,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
         """A kernel that looks at the labels of a chunk, and counts the votes itself."""
-        from ccmem.models.adaptive import learn_labelled
+        from ccmem.models.adaptive.kernels import learn_labelled
 
         refusing = self.label_use == "guide"
 

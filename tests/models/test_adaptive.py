@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ccmem import CCM, ModalClassifier
-from ccmem._jit import JIT_ENABLED
+from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.metrics.events import score_events
-from ccmem.models.adaptive import Tuning
-from ccmem.signature import (
+from ccmem.models.adaptive.kernels import Tuning
+from ccmem.models.adaptive.signature import (
     COUNT,
     N_STATISTICS,
     PAIRS,

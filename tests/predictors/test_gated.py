@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CCM, GatedMLP, IncrementalWTA
-from ccmem._jit import JIT_ENABLED
+from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.predictors import gated
 from ccmem.predictors.mlp import naive
 from ccmem.predictors.network import unpack

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import OnlineMLP
-from ccmem._jit import JIT_ENABLED
+from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.predictors.mlp import naive
 from ccmem.predictors.network import unpack
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmem._jit import kernel
+from ccmem.kernels.jit import kernel
 from ccmem.predictors import _vector
 
 

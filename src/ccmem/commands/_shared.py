@@ -7,7 +7,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ccmem.learner import Learner
+    from ccmem.living.learner import Learner
 
 MODELS = {
     "ccm": "CCM", "wta": "IncrementalWTA", "gmm": "IncrementalGMM", "artc2a": "ARTC2A", "mlp": "OnlineMLP",
@@ -54,7 +54,7 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
             raise ValueError(f"--param {setting}: {kind} has the parameters {', '.join(names)}; say --param NAME=VALUE")
         model.set_params(**{key: _value(text)})
     if hasattr(estimator, "_rules"):
-        from ccmem._validation import check_parameters
+        from ccmem.parameters import check_parameters
 
         check_parameters(kind, estimator._rules, vars(model))
     return ccmem.ModalClassifier(model) if labelled and not needs_labels else model

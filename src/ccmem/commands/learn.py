@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ccmem.learner import EventsFile, Learner
+    from ccmem.living.events import EventsFile
+    from ccmem.living.learner import Learner
     from ccmem.memory import Event
     from ccmem.streams.files import FileStream
 
@@ -90,7 +91,7 @@ class _Run:
         self.saved_at = self.began_at = self.ended_at = time.monotonic()
 
     def go(self) -> int:
-        from ccmem.learner import EventsFile
+        from ccmem.living.events import EventsFile
         from ccmem.streams.files import FileStream
         from ccmem.streams.tables import SourceError
 
@@ -135,7 +136,7 @@ class _Run:
     def _learner(self) -> tuple[Learner, bool]:
         """The learner of the checkpoint if there is one (and it is what was asked for), else a new one."""
         from ccmem.commands._shared import build_model, check_against
-        from ccmem.learner import Learner
+        from ccmem.living.learner import Learner
 
         args = self.args
         if args.checkpoint is None or not Path(args.checkpoint).exists():

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict every row of the source."""
-    from ccmem.learner import Learner
+    from ccmem.living.learner import Learner
     from ccmem.streams.files import FileStream
 
     learner = Learner.load(args.checkpoint)

@@ -42,9 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ccmem import experiments
     from ccmem.datasets import catalogue
-    from ccmem.protocol import Benchmark
+    from ccmem.experiments.protocol import Benchmark
+    from ccmem.experiments.runs import Results, run_all
     from ccmem.report import for_terminal, summary, tables, write_report
-    from ccmem.runs import Results, run_all
 
     for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
         options.datasets += [word for word in words if word in catalogue()]

@@ -30,11 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ccmem._files import write_whole
     from ccmem.datasets import load
     from ccmem.datasets.raw import entry_of
     from ccmem.experiments import model_names, settings
-    from ccmem.tuning import tune
+    from ccmem.experiments.tuning import tune
+    from ccmem.persistence.atomic import write_whole
 
     models = options.models or model_names()
     unknown = [model for model in models if model not in model_names()]

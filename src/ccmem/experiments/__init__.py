@@ -1,155 +1,35 @@
-"""The experiments as data: settings of every row, tuned settings, and the printed tables they stand beside."""
+"""The paper's experiments: rows of the tables, the protocols they run in, their trials, and tuning."""
 
-from __future__ import annotations
+from ccmem.experiments.table_rows import (
+    KINDS,
+    TRAINING_IMAGES,
+    TUNED,
+    Row,
+    changed,
+    model_class,
+    model_names,
+    other_rows,
+    paper,
+    paper_row,
+    rows,
+    settings,
+    tuned,
+    tuned_row,
+)
 
-import json
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module, resources
-from typing import Any
-
-import numpy as np
-
-from ccmem._typing import FloatArray
-
-TRAINING_IMAGES = "training images"
-TUNED = "-tuned"
-KINDS = ("paper", "tuned", "signature", "readings")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One model with one set of parameters on one data set: a row of the tables."""
-
-    name: str
-    title: str
-    model: str
-    """Name of the model's class."""
-    parameters: Mapping[str, Any]
-    start: str = "own"
-    """Where prototypes start: as the model has it, or at random training images."""
-    memory: Row | None = None
-    """The memory inside a gated network."""
-    says: str = ""
-    """Where the parameters are from."""
-
-    def settings(self) -> dict[str, Any]:
-        """What decides the results, as JSON values."""
-        found: dict[str, Any] = {"model": self.model, "parameters": dict(self.parameters), "start": self.start}
-        if self.memory is not None:
-            found["memory"] = self.memory.settings()
-        return found
-
-    def build(self, X: FloatArray, rows: Any, seed: int) -> Any:
-        """The model for one trial: a classifier, ready to learn. ``rows`` of ``X`` may serve as first prototypes."""
-        from ccmem.base import CompetitiveMemory
-        from ccmem.readout import ModalClassifier
-
-        model = self._bare(X, rows, seed)
-        return ModalClassifier(model) if isinstance(model, CompetitiveMemory) else model
-
-    def _bare(self, X: FloatArray, rows: Any, seed: int) -> Any:
-        parameters = {key: tuple(v) if isinstance(v, list) else v for key, v in self.parameters.items()}
-        if self.start == TRAINING_IMAGES:
-            chosen = np.random.default_rng([seed, 1]).choice(rows, parameters["n_units"], replace=False)
-            parameters["init"] = X[np.sort(chosen)]
-        if self.memory is not None:
-            parameters["memory"] = self.memory._bare(X, rows, seed)
-        try:
-            return model_class(self.model)(**parameters, random_state=seed)
-        except TypeError as problem:
-            raise ValueError(f"row {self.name}: {problem}; its parameters are {dict(self.parameters)}") from problem
-
-
-def model_class(name: str) -> Any:
-    """A model's class by its name: a memory or a predictor."""
-    for module in ("ccmem", "ccmem.predictors"):
-        try:
-            return getattr(import_module(module), name)
-        except (AttributeError, ModuleNotFoundError):
-            continue
-    raise ValueError(f"there is no model {name!r} in ccmem")
-
-
-@cache
-def _read(name: str) -> dict[str, Any]:
-    text = resources.files("ccmem.experiments").joinpath(name).read_text(encoding="utf-8")
-    return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
-
-
-def settings() -> dict[str, Any]:
-    """settings.toml: data sets and rows."""
-    return _read("settings.toml")
-
-
-def tuned() -> dict[str, Any]:
-    """tuned.json: data set -> model -> what ``ccmem tune`` found."""
-    return _read("tuned.json")
-
-
-def paper() -> dict[str, Any]:
-    """paper.toml: the printed tables."""
-    return _read("paper.toml")
-
-
-def model_names() -> list[str]:
-    """The models of the tables, in their order."""
-    return list(settings()["rows"])
-
-
-def paper_row(dataset: str, model: str) -> Row:
-    """The row with the paper's own settings, where it gives them, and those that land on its tables where not."""
-    facts = settings()["rows"].get(model)
-    if facts is None:
-        raise ValueError(f"unknown model {model!r}; there are {', '.join(model_names())}")
-    return Row(
-        model, facts["title"], facts["model"], {**facts["parameters"], **facts.get(dataset, {})},
-        facts.get("start", "own"), paper_row(dataset, facts["memory"]) if "memory" in facts else None, facts["says"],
-    )  # fmt: skip
-
-
-def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
-    """``row`` with other parameters: ``start`` and those that begin with ``memory.`` go where they belong."""
-    own = {key: value for key, value in parameters.items() if key != "start" and not key.startswith("memory.")}
-    inner = {key.removeprefix("memory."): value for key, value in parameters.items() if key.startswith("memory.")}
-    memory = row.memory if row.memory is None or not inner else changed(row.memory, row.memory.name, inner)
-    start = parameters.get("start", row.start)
-    return replace(row, name=name, parameters={**row.parameters, **own}, start=start, memory=memory)
-
-
-def tuned_row(dataset: str, model: str) -> Row | None:
-    """The row with tuned parameters, or None where nobody tuned it."""
-    found = tuned().get(dataset, {}).get(model)
-    if found is None or not found["parameters"]:  # the search found nothing better
-        return None
-    row = changed(paper_row(dataset, model), model + TUNED, found["parameters"])
-    return replace(row, title=f"{row.title}, tuned", says=found["command"])
-
-
-def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
-    """Variants of the paper's rows for models among ``models``: other readings, or blocks told apart by signature."""
-    found = []
-    for name, facts in settings()[kind].items():
-        if facts["of"] in models and dataset in facts.get("only", [dataset]):
-            row = changed(paper_row(dataset, facts["of"]), name, facts["parameters"])
-            found.append(replace(row, title=facts["title"], says=facts["says"]))
-    return found
-
-
-def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:
-    """The rows of a data set's tables: the paper's first, then the tuned ones, then variants."""
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
-    names = list(models) if models is not None else model_names()
-    found: list[Row] = []
-    if "paper" in kinds:
-        found += [paper_row(dataset, name) for name in names]
-    if "tuned" in kinds:
-        found += [row for name in names if (row := tuned_row(dataset, name)) is not None]
-    for kind in KINDS[2:]:
-        if kind in kinds:
-            found += other_rows(kind, dataset, names)
-    return found
+__all__ = [
+    "KINDS",
+    "TRAINING_IMAGES",
+    "TUNED",
+    "Row",
+    "changed",
+    "model_class",
+    "model_names",
+    "other_rows",
+    "paper",
+    "paper_row",
+    "rows",
+    "settings",
+    "tuned",
+    "tuned_row",
+]

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel_in_place
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, array, choice, either, integer, number
 from ccmem.base import CompetitiveMemory
-from ccmem.competition import distance_powers, distances, lowest
+from ccmem.kernels.competition import distance_powers, distances, lowest
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.matching import in_slabs, nearest
+from ccmem.kernels.update import copy_scaled, count_win
 from ccmem.memory import UNITS, UnitState, new_units
-from ccmem.prediction import in_slabs, nearest
-from ccmem.update import copy_scaled, count_win
+from ccmem.parameters import Rule, array, choice, either, integer, number
 
 DISTANCE_RULES: dict[str, Rule] = {
     "n_units": integer(1),

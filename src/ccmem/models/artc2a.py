@@ -30,14 +30,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem import _naive
-from ccmem._jit import kernel, kernel_in_place
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.competition import dots, dots_and_square, highest
+from ccmem.kernels import plain
+from ccmem.kernels.competition import dots, dots_and_square, highest
+from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
 from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
-from ccmem.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
+from ccmem.parameters import Rule, choice, integer, number, optional
 
 
 def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate: float, rate_decay: float,
@@ -51,12 +51,12 @@ def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate:
         if not x.any():
             winners.append(REJECTED)
             continue
-        scale = _naive.unit_scale(x, epsilon)
-        h = [_naive.dot(m, x) * scale for m in M]
+        scale = plain.unit_scale(x, epsilon)
+        h = [plain.dot(m, x) * scale for m in M]
         i = h.index(max(h)) if h else -1
         if h and h[i] > rho:
             keep, gain = X.dtype.type(1.0 - v[i]), X.dtype.type(v[i] * scale)
-            M[i] = _naive.renormalised(keep * M[i] + gain * x, 0.0)
+            M[i] = plain.renormalised(keep * M[i] + gain * x, 0.0)
             v[i] *= rate_decay
             C[i] += 1
             winners.append(i)
@@ -66,9 +66,9 @@ def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate:
         v.append(learning_rate)
         C.append(1)
         if max_units is not None and len(M) > max_units:
-            pairs = [(-_naive.dot(M[a], M[b]), a, b) for a in range(len(M)) for b in range(a + 1, len(M))]
+            pairs = [(-plain.dot(M[a], M[b]), a, b) for a in range(len(M)) for b in range(a + 1, len(M))]
             negative, a, b = min(pairs)
-            M[a] = _naive.renormalised(M[a] + X.dtype.type(0.5) * (M[b] - M[a]), 0.0)
+            M[a] = plain.renormalised(M[a] + X.dtype.type(0.5) * (M[b] - M[a]), 0.0)
             v[a], C[a] = min(v[a], v[b]), C[a] + C[b]
             M[b], v[b], C[b] = M[-1], v[-1], C[-1]
             del M[-1], v[-1], C[-1]

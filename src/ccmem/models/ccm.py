@@ -5,7 +5,7 @@ Memory is a list of blocks of slots; the task pointer t names the block in use (
 When samples stop fitting the block, one that waits is recalled if they fit that, and a new one begins if they fit none.
 
 What "fitting" means comes in two forms: the paper's, similarity beyond a threshold (:mod:`ccmem.models.vigilance`), and
-one without thresholds, a block's mean and variance (:mod:`ccmem.models.adaptive`).
+one without thresholds, a block's mean and variance (:mod:`ccmem.models.adaptive.kernels`).
 
 >>> import numpy as np
 >>> memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
@@ -23,13 +23,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem import noticing
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, choice, integer, number, optional
 from ccmem.base import CompetitiveMemory
 from ccmem.memory import Event
-from ccmem.models import adaptive, vigilance
+from ccmem.models import vigilance
+from ccmem.models.adaptive import change
+from ccmem.models.adaptive import kernels as adaptive
 from ccmem.models.vigilance import ALARM, BLOCKS, POINTER
+from ccmem.parameters import Rule, choice, integer, number, optional
 
 
 class CCM(CompetitiveMemory):
@@ -195,7 +196,7 @@ class CCM(CompetitiveMemory):
 
     @property
     def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (noticing if self._signed else vigilance).OWN_COUNTERS
+        return (change if self._signed else vigilance).OWN_COUNTERS
 
     @property
     def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -26,14 +26,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem import _naive
-from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, number
-from ccmem.competition import root
+from ccmem.kernels import plain
+from ccmem.kernels.competition import root
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.update import count_win, hebbian_move
 from ccmem.memory import SEEN, UNITS, UnitState
 from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
-from ccmem.update import count_win, hebbian_move
+from ccmem.parameters import Rule, number
 
 
 def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: float, learning_rate: float,
@@ -42,7 +42,7 @@ def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: 
     M = [] if init is None else [row.astype(X.dtype) for row in init]
     v, C, winners = [learning_rate] * len(M), [0] * len(M), []
     for x in X:
-        powers = [_naive.distance_power(x, m, p) for m in M]
+        powers = [plain.distance_power(x, m, p) for m in M]
         if len(M) < n_units and (not M or min(powers) > 0):
             winners.append(len(M))
             M.append(x.copy())
@@ -50,14 +50,14 @@ def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: 
             C.append(1)
             continue
         w = powers.index(min(powers))
-        h = [_naive.distance(x, m, p) for m in M]
+        h = [plain.distance(x, m, p) for m in M]
         z = [math.exp(-precision * (h[i] - h[w]) / temperature) for i in range(len(M))]
         total = z[w]
         for i in range(len(M)):
             total += z[i] if i != w else 0.0
         for i in range(len(M)):
             if z[i] / total >= np.finfo(X.dtype).eps:
-                M[i] = _naive.faded(M[i] + X.dtype.type(min(1.0, v[i] * precision * (z[i] / total))) * (x - M[i]))
+                M[i] = plain.faded(M[i] + X.dtype.type(min(1.0, v[i] * precision * (z[i] / total))) * (x - M[i]))
         v[w] *= rate_decay
         C[w] += 1
         winners.append(w)

@@ -32,14 +32,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem import _naive
-from ccmem._jit import kernel, kernel_in_place
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED
-from ccmem.competition import dot, dots, dots_and_square, highest
-from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
-from ccmem.prediction import most_similar_sketched
-from ccmem.sketch import (
+from ccmem.kernels import plain
+from ccmem.kernels.competition import dot, dots, dots_and_square, highest
+from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.matching import most_similar_sketched
+from ccmem.kernels.sketch import (
     LAST_FIT,
     NOT_SKETCHED,
     WORTH_IT,
@@ -50,7 +49,8 @@ from ccmem.sketch import (
     slack,
     surround,
 )
-from ccmem.update import count_win, renormalising_move
+from ccmem.kernels.update import count_win, renormalising_move
+from ccmem.memory import JOURNALED, NEW_BLOCK, OWN, RECALL, SEEN, UNITS, Event, grown, new_units, note, room, settled
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """Own places in ``counters``."""
@@ -68,12 +68,12 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
     t, a, r = 0, 0, [0]
     winners, events = [], []
     for step, x in enumerate(X):
-        scale = _naive.unit_scale(x, epsilon)
-        h = [_naive.dot(m, x) * scale for m in M[t]]
+        scale = plain.unit_scale(x, epsilon)
+        h = [plain.dot(m, x) * scale for m in M[t]]
         for i in sorted(range(n_slots), key=lambda i: (-h[i], i)):
             if h[i] > vigilance or C[t][i] <= commit_limit:
                 keep, gain = X.dtype.type(1.0 - v[t][i]), X.dtype.type(v[t][i] * scale)
-                M[t][i] = _naive.renormalised(keep * M[t][i] + gain * x, epsilon)
+                M[t][i] = plain.renormalised(keep * M[t][i] + gain * x, epsilon)
                 v[t][i] *= rate_decay
                 C[t][i] += 1
                 winners.append(t * n_slots + i)
@@ -85,7 +85,7 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
             a += 1
             for m in range(len(M)):
                 used = [j for j in range(n_slots) if C[m][j] > 0]
-                if m != t and any(_naive.dot(M[m][j], x) * scale > recall_vigilance for j in used):
+                if m != t and any(plain.dot(M[m][j], x) * scale > recall_vigilance for j in used):
                     r[m] += 1
                     break
             if max(r) > recall_limit:
@@ -116,7 +116,7 @@ class VigilanceState(NamedTuple):
     recalls: IntArray
     """r, one entry a block."""
     basis: FloatArray
-    """From here on, what lets a miss pass over most blocks: derived from the prototypes, see :mod:`ccmem.sketch`."""
+    """From here on, what lets a miss pass over most blocks: derived from the prototypes (kernels/sketch.py)."""
     sketches: FloatArray
     """One row a slot."""
     centres: FloatArray

@@ -25,14 +25,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem import _naive
-from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer
-from ccmem.competition import find_winners
+from ccmem.kernels import plain
+from ccmem.kernels.competition import find_winners
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.update import count_win, hebbian_move
 from ccmem.memory import SEEN, UNITS, UnitState
 from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
-from ccmem.update import count_win, hebbian_move
+from ccmem.parameters import Rule, integer
 
 
 def naive(X: FloatArray, n_units: int, n_winners: int, p: float, learning_rate: float, rate_decay: float,
@@ -41,7 +41,7 @@ def naive(X: FloatArray, n_units: int, n_winners: int, p: float, learning_rate: 
     M = [] if init is None else [row.astype(X.dtype) for row in init]
     v, C, winners = [learning_rate] * len(M), [0] * len(M), []
     for x in X:
-        h = [_naive.distance_power(x, m, p) for m in M]
+        h = [plain.distance_power(x, m, p) for m in M]
         if len(M) < n_units and (not h or min(h) > 0):
             winners.append(len(M))
             M.append(x.copy())
@@ -50,7 +50,7 @@ def naive(X: FloatArray, n_units: int, n_winners: int, p: float, learning_rate: 
             continue
         w = sorted(range(len(M)), key=lambda i: (h[i], i))[:n_winners]
         for i in w:
-            M[i] = _naive.faded(M[i] + X.dtype.type(v[i]) * (x - M[i]))
+            M[i] = plain.faded(M[i] + X.dtype.type(v[i]) * (x - M[i]))
             v[i] *= rate_decay
             C[i] += 1
         winners.append(w[0])

@@ -123,3 +123,14 @@ def _read_holder(handle: int) -> str | None:
         return f"process {int(holder['pid'])} on {holder['host']} (since {holder['since']})"
     except (ValueError, TypeError, KeyError, OSError):
         return None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put ``content`` in the place of ``path``, making its folder if need be; on failure nothing is left behind."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, [content])
+    except OSError as problem:
+        raise OSError(
+            f"cannot write {path} ({problem.strerror or problem}); make room or choose another folder"
+        ) from problem

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ccmem._validation import check_finite, check_parameters
+from ccmem.kernels.rows import check_finite
 from ccmem.memory import JOURNALED, UNITS, Event, settled
+from ccmem.parameters import check_parameters
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
-from ccmem._labels import check_labels, encode_labels, sorted_union
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, choice, integer, number
+from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.memory import SEEN, settled
+from ccmem.parameters import Rule, check_parameters, choice, integer, number
 from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
     ACTIVATIONS,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ccmem._jit import kernel, kernel_in_place
-from ccmem._labels import UNLABELED
 from ccmem._typing import FloatArray, IntArray
-from ccmem.competition import dot
+from ccmem.kernels.competition import dot
+from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.labels import UNLABELED
 from ccmem.memory import SEEN
 from ccmem.predictors._optimizers import move_layer, move_row
 from ccmem.predictors._vector import add_rows, add_to_rows

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel_in_place
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel_in_place
 from ccmem.predictors._vector import add_to_rows
 from ccmem.predictors.network import ADAM, NetworkSettings, NetworkState
 

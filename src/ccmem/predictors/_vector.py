@@ -15,9 +15,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ccmem._jit import JIT_ENABLED
-from ccmem._lanes import LANES, broadcast
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.kernels.lanes import LANES, broadcast
 
 _TILE = 4
 """How many vectors of 32 numbers stay in registers (AVX-512 has room for sixteen)."""

@@ -42,12 +42,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 
-from ccmem._labels import UNLABELED, code_of
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem._validation import Rule, choice, either, integer
 from ccmem.base import EVENT_HISTORY, REJECTED
+from ccmem.labels import UNLABELED, code_of
 from ccmem.memory import grown
 from ccmem.models.ccm import CCM
+from ccmem.parameters import Rule, choice, either, integer
 from ccmem.predictors._estimator import OnlineNetwork, sizes_of_layers
 from ccmem.predictors.network import GATE_DRAW, GATE_ORDER, draw, new_seed
 

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._labels import code_of
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import check_rows
+from ccmem.kernels.rows import check_rows
+from ccmem.labels import code_of
 from ccmem.predictors._estimator import OnlineNetwork
 
 

@@ -9,7 +9,7 @@ their classes appeared: a new class is one more row at the end. Hidden layers li
   padded with zeros to whole cache lines, lest the end of one and the beginning of the next share one.
 
 Activities, deltas and weights are in the type of the data; sums have a fixed order (input by input, or in the lanes of
-:mod:`ccmem.competition`); softmax and activation functions are computed in double.
+:mod:`ccmem.kernels.competition`); softmax and activation functions are computed in double.
 """
 
 from __future__ import annotations

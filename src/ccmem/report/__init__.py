@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ccmem._files import write_whole
+from ccmem.persistence.atomic import write_whole
 from ccmem.report.page import page
 from ccmem.report.tables import Cell, Line, Table, summary, tables
 from ccmem.report.text import for_markdown, for_terminal

@@ -11,8 +11,8 @@ import numpy as np
 
 from ccmem import experiments, plots
 from ccmem._typing import FloatArray, IntArray
+from ccmem.experiments.protocol import PAPER, PROTOCOLS
 from ccmem.memory import Event
-from ccmem.protocol import PAPER, PROTOCOLS
 
 
 @dataclass(frozen=True)

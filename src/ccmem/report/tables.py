@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import experiments
-from ccmem.protocol import PAPER, PROTOCOLS
+from ccmem.experiments.protocol import PAPER, PROTOCOLS
 
 METRICS = ("ACC", "BWT", "FMI", "ARI", "V-M")
 

@@ -1,0 +1,265 @@
+"""Trials in parallel, kept as they finish: an interrupted run goes on where it stopped.
+
+A trial is one row (a model with its settings) on one stream; its seed decides the stream, the first prototypes and the
+model's own random numbers, so that all rows of a trial see the same samples in the same order. Kernels release the
+interpreter lock, so trials run in threads and share the data. Results of one data set are one JSON file; for the first
+trial the memories themselves are kept beside it for the figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmem import __version__
+from ccmem.base import REJECTED, Lesson
+from ccmem.datasets import ImageData
+from ccmem.experiments import Row
+from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
+from ccmem.kernels.jit import source_digest
+from ccmem.models import CCM
+from ccmem.persistence.atomic import write_whole
+from ccmem.readout import ModalClassifier
+
+FORMAT = 1
+SAVE_SECONDS = 1.0
+
+
+def run_trial(row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS,
+              stop: Callable[[Any], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """One trial: its record for the JSON file, and arrays for the figures."""
+    rejected: list[Any] = []
+
+    def watch(lesson: Lesson) -> None:
+        rejected.append(lesson.winners == REJECTED)
+
+    began = time.perf_counter()
+    model = row.build(benchmark.X, benchmark.rows, seed)
+    outcomes = run(model, benchmark, benchmark.stream([seed, 0]), protocols, watch=watch, stop=stop)
+    seconds = time.perf_counter() - began
+    memories = {protocol: getattr(outcome.model, "memory_", None) for protocol, outcome in outcomes.items()}
+    record: dict[str, Any] = {"seed": seed, "seconds": round(seconds, 3), "protocols": {}}
+    for protocol, outcome in outcomes.items():
+        record["protocols"][protocol] = {"metrics": outcome.metrics(), "R": _with_gaps(outcome.R)}
+    memory = next((memory for memory in memories.values() if memory is not None), None)
+    if memory is not None:
+        record["units"] = int(memory.n_units_)
+        record["used_units"] = int((memory.win_counts_ > 0).sum())
+    if isinstance(memory, CCM):
+        record["blocks"] = memory.n_blocks_
+        record["events"] = [event._asdict() for event in memory.events_]
+    return record, _keepsake(next(iter(outcomes.values())), rejected)
+
+
+def _with_gaps(R: Any) -> list[list[float | None]]:
+    """R as JSON values, null where a task was not tested."""
+    return [[None if math.isnan(value) else value for value in line] for line in R.tolist()]
+
+
+def _keepsake(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
+    """Arrays that the figures need: the memory's units, and which steps were rejected."""
+    classifier = outcome.model
+    if not isinstance(classifier, ModalClassifier):
+        return {}
+    memory = classifier.memory_
+    kept = {"prototypes": memory.prototypes_, "wins": memory.win_counts_, "votes": classifier.votes_,
+            "classes": classifier.classes_}  # fmt: skip
+    if isinstance(memory, CCM):
+        kept["blocks"] = memory.unit_blocks_
+        kept["rejected"] = np.packbits(np.concatenate(rejected))
+    return kept
+
+
+class Results:
+    """The JSON file of one data set: read if it is there, added to, written whole."""
+
+    def __init__(self, folder: Path, data: ImageData, benchmark: Benchmark, rows: Sequence[Row], trials: int, seed: int,
+                 *, fresh: bool = False) -> None:  # fmt: skip
+        self.path = folder / f"{data.name}.json"
+        self.folder = folder
+        self.trials = trials
+        self.seed = seed
+        self._saved = 0.0
+        about = {
+            "name": data.name, "title": data.title, "source": data.source, "notes": list(data.notes),
+            "sha256": dict(data.sha256), "pixels": data.pixels, "image_shape": list(data.image_shape),
+            "class_names": list(data.class_names), "n_train": len(benchmark.rows), "n_test": len(benchmark.y_test),
+            "tasks": [list(task) for task in benchmark.tasks],
+            "change_points": list(benchmark.stream(0).change_points),
+        }  # fmt: skip
+        earlier = {} if fresh else self._earlier()
+        self.content: dict[str, Any] = {
+            "format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed, "rows": {},
+        }  # fmt: skip
+        asked = {row.name for row in rows}
+        self._others = {name: row for name, row in earlier.items() if name not in asked}
+        for row in rows:
+            key = row_key(row, about)
+            old = earlier.get(row.name, {})
+            trials_done = old.get("trials", {}) if old.get("key") == key else {}
+            self.content["rows"][row.name] = {
+                "title": row.title, "says": row.says, "settings": row.settings(), "key": key,
+                "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
+            }  # fmt: skip
+
+    def _earlier(self) -> dict[str, Any]:
+        if not self.path.is_file():
+            return {}
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            same = content["format"] == FORMAT and content["base_seed"] == self.seed
+            return dict(content["rows"]) if same else {}
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ValueError(
+                f"{self.path} is not a result file of ccmem ({problem}); remove it or choose another --out"
+            ) from problem
+
+    def missing(self, row: Row) -> list[int]:
+        """Trials of a row that are still to be run."""
+        done = self.content["rows"][row.name]["trials"]
+        return [trial for trial in range(self.trials)
+                if str(trial) not in done or (trial == 0 and not self.keepsake_path(row.name).is_file())]  # fmt: skip
+
+    def keepsake_path(self, row: str) -> Path:
+        return self.folder / "memories" / f"{self.content['dataset']['name']}-{row}.npz"
+
+    def add(self, row: Row, trial: int, record: dict[str, Any], keepsake: dict[str, Any]) -> None:
+        """Keep a finished trial."""
+        if trial == 0:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **keepsake)
+            write_whole(self.keepsake_path(row.name), buffer.getvalue())
+        trials = self.content["rows"][row.name]["trials"]
+        trials[str(trial)] = record
+        self.content["rows"][row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))
+        if time.monotonic() - self._saved > SAVE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write the file whole, or leave the one that is there."""
+        whole = {**self.content, "rows": {**self.content["rows"], **self._others}}  # rows not asked for stay
+        write_whole(self.path, json.dumps(whole, indent=1).encode())
+        self._saved = time.monotonic()
+
+
+def row_key(row: Row, about: dict[str, Any]) -> str:
+    """Changes when anything does that decides the numbers: settings, data, or the code itself."""
+    facts = [row.settings(), {key: about[key] for key in ("sha256", "pixels", "tasks", "n_train")}, source_digest()]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """What the results were made with."""
+    found = {"ccmem": __version__, "source": source_digest(), "python": platform.python_version(),
+             "machine": f"{platform.system()} {platform.machine()}, {cores()} cores"}  # fmt: skip
+    for name in ("numpy", "numba", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(
+    results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, *,
+    protocols: Sequence[str] = PROTOCOLS,
+) -> None:  # fmt: skip
+    """Run every trial that is missing, over the cores; what is finished is kept even if this is interrupted."""
+    todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
+    if not todo:
+        results.save()
+        return
+    stop = threading.Event()
+    progress = Progress(len(todo))
+    with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
+        tasks: dict[Future[Any], tuple[Row, int]] = {
+            pool.submit(
+                run_trial, row, benchmark, results.seed + trial, protocols=protocols, stop=lambda model: stop.is_set()
+            ): (
+                row,
+                trial,
+            )
+            for row, trial in todo
+        }
+        pending = set(tasks)
+        try:
+            while pending:
+                finished, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                for task in finished:
+                    results.add(*tasks[task], *task.result())
+                progress.show(len(finished))
+        except BaseException:
+            stop.set()
+            for task in pending:
+                task.cancel()
+            _keep_finished(results, tasks, pending)
+            raise
+        finally:
+            progress.close()
+            if any(row["trials"] for row in results.content["rows"].values()):
+                results.save()
+
+
+def _keep_finished(results: Results, tasks: dict[Future[Any], tuple[Row, int]], pending: set[Future[Any]]) -> None:
+    """Trials that ended while the others were being stopped are worth keeping too."""
+    for task in pending:
+        if task.cancelled():
+            continue
+        try:
+            results.add(*tasks[task], *task.result())
+        except (Stopped, OSError):
+            continue
+
+
+class Progress:
+    """A bar with the time left, on stderr, if that is a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.began = time.monotonic()
+        self.visible = sys.stderr.isatty()
+
+    def show(self, more: int) -> None:
+        self.done += more
+        if not self.visible:
+            return
+        part = self.done / self.total
+        passed = time.monotonic() - self.began
+        left = f"{_clock(passed / part - passed)} left" if self.done else "..."
+        bar = "#" * int(30 * part)
+        print(
+            f"\r[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}   ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def close(self) -> None:
+        if self.visible:
+            print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

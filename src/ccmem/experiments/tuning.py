@@ -1,0 +1,93 @@
+"""Random search for a model's settings, on a validation split of the training data; test data are never looked at.
+
+A candidate's score is the mean of its ACC under both protocols. All candidates run once; the best few run twice more on
+other streams, and the best mean wins. The row's own settings are always among the candidates, so that tuning can only
+help, as far as the validation split can tell. Memories that use more units than the data set's ``unit_limit`` are out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ccmem.datasets import ImageData
+from ccmem.experiments import Row, changed, paper_row, settings
+from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Stopped
+from ccmem.experiments.runs import cores, run_trial
+
+FINALISTS = 4
+FINAL_SEEDS = 3
+
+
+def candidates(space: Mapping[str, list[Any]], count: int, seed: int) -> list[dict[str, Any]]:
+    """Distinct random picks from a space of values, after the empty one: the row as it is."""
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    total = math.prod(len(values) for values in space.values())
+    while len(found) < min(count - 1, total):
+        pick = tuple(int(rng.integers(len(values))) for values in space.values())
+        found[pick] = {name: values[i] for i, (name, values) in zip(pick, space.items(), strict=True)}
+    return [{}, *found.values()]
+
+
+def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
+    """Mean ACC of both protocols; 0 for a memory that uses too many units, or a network that diverges."""
+
+    def too_large(model: Any) -> bool:  # stopped at once: a memory that grows at every turn also gets slow
+        memory = getattr(model, "memory_", None)
+        return memory is not None and int((memory.win_counts_ > 0).sum()) > unit_limit
+
+    try:
+        record, _ = run_trial(row, benchmark, seed, stop=too_large)
+    except Stopped:
+        return 0.0
+    except ValueError as problem:
+        if "diverged" in str(problem):  # a network with too high a rate
+            return 0.0
+        raise
+    if record.get("used_units", 0) > unit_limit:
+        return 0.0
+    return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in PROTOCOLS]))
+
+
+def tune(data: ImageData, model: str, count: int, seed: int, command: str, *, jobs: int | None = None,
+         say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:  # fmt: skip
+    """The best settings found, and the search that found them, as JSON values."""
+    space = settings()["search"].get(model)
+    if space is None:
+        raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
+    benchmark = Benchmark.validation(data, seed=seed)
+    row = paper_row(data.name, model)
+    limit = int(settings()["datasets"][data.name]["unit_limit"])
+    tried: list[dict[str, Any]] = [{"parameters": picked, "scores": []} for picked in candidates(space, count, seed)]
+
+    def run(entry: dict[str, Any], trial: int) -> None:
+        result = score(changed(row, row.name, entry["parameters"]), benchmark, seed + 1000 + trial, limit)
+        entry["scores"].append(round(result, 4))
+
+    def run_over(entries: list[dict[str, Any]], trials: range) -> None:
+        with ThreadPoolExecutor(jobs or cores()) as pool:
+            try:
+                list(pool.map(lambda job: run(*job), [(entry, trial) for entry in entries for trial in trials]))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    run_over(tried, range(1))
+    first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
+    finalists = [first, *rest[: FINALISTS - 1]]
+    run_over(finalists, range(1, FINAL_SEEDS))
+    best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
+    say(f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
+        f"with {best['parameters'] or 'the settings it had'}")  # fmt: skip
+    return {
+        "parameters": best["parameters"],
+        "validation_score": round(float(np.mean(best["scores"])), 4),
+        "untuned_score": round(float(np.mean(first["scores"])), 4),
+        "n_train": len(benchmark.rows), "n_validation": len(benchmark.y_test),
+        "command": command, "candidates": tried,
+    }  # fmt: skip

@@ -1,0 +1,273 @@
+"""Who wins: similarity and distance of a sample to every unit, and the K best matching units.
+
+Sums have a fixed order, so that a result never depends on the processor, on the chunk it came in, or on which kernel
+asked for it: lane ``l`` adds up the terms whose index is ``l`` modulo 32, first to last, and the 32 lanes are then
+folded in halves. That is what a vector unit does anyway, so it costs nothing, and it makes "bit for bit" a promise
+that tests can hold us to. Terms are formed in the type of the data; sums are handed on as doubles.
+
+Ties go to the lowest index everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, fetch, pair_sum, row_sums
+from ccmem.kernels.lanes import LANES as LANES
+
+dot = pair_sum(*PRODUCT)
+squared_distance = pair_sum(*SQUARE)
+manhattan_distance = pair_sum(*ABSOLUTE)
+
+_dots = row_sums(*PRODUCT)
+_dots_and_square = row_sums(*PRODUCT, with_x=True)
+_squared_distances = row_sums(*SQUARE)
+_manhattan_distances = row_sums(*ABSOLUTE)
+
+
+@kernel_in_place
+def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> None:
+    """``out[k]`` = :func:`dot` of ``x`` with row ``start + k``, for the rows before ``stop``; several rows a pass."""
+    i = start
+    while i + ROWS <= stop:
+        k = i - start
+        out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4] = _dots(prototypes, i, x)
+        i += ROWS
+    while i < stop:
+        out[i - start] = dot(prototypes[i], x)
+        i += 1
+
+
+@kernel_in_place
+def dots_and_square(
+    prototypes: FloatArray, start: int, stop: int, X: FloatArray, row: int, backwards: bool, out: FloatArray
+) -> float:
+    """:func:`dots` with a row of ``X``, and what its dot product with itself is, which comes with the pass over it.
+
+    Going ``backwards`` every other time finds the prototypes read last still in the nearest cache. Meanwhile the next
+    row of ``X`` is fetched.
+    """
+    x = X[row]
+    passes = (stop - start) // ROWS
+    share = x.shape[0] // max(passes, 1) + 1
+    square = 0.0 if passes else dot(x, x)
+    for n in range(passes):
+        fetch(X, row + 1, n * share, (n + 1) * share)
+        k = ROWS * (passes - 1 - n if backwards else n)
+        if n == 0:
+            out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4], square = _dots_and_square(prototypes, start + k, x)
+        else:
+            out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4] = _dots(prototypes, start + k, x)
+    for k in range(passes * ROWS, stop - start):
+        out[k] = dot(prototypes[start + k], x)
+    return square
+
+
+@kernel_in_place
+def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
+    """Sum of \\|a - b\\|^p: the p-norm distance before its root (for p = inf, the largest difference).
+
+    The competition compares these: the root keeps the order and would only round away differences.
+    """
+    if p == 2.0:
+        return squared_distance(a, b)
+    if p == 1.0:
+        return manhattan_distance(a, b)
+    total = 0.0
+    for i in range(a.shape[0]):
+        difference = abs(float(a[i] - b[i]))
+        if p == np.inf:
+            total = max(total, difference)
+        else:
+            total += difference**p
+    return total
+
+
+@kernel_in_place
+def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: float, out: FloatArray) -> None:
+    """``out[i]`` = :func:`distance_power` of a row of ``X`` to prototype ``i``, for the first ``n``; several a pass.
+
+    Meanwhile the next row of ``X`` is fetched.
+    """
+    x = X[row]
+    share = x.shape[0] // max(n // ROWS, 1) + 1
+    i = column = 0
+    while i + ROWS <= n and (p == 2.0 or p == 1.0):
+        fetch(X, row + 1, column, column + share)
+        column += share
+        if p == 2.0:
+            out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _squared_distances(prototypes, i, x)
+        else:
+            out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _manhattan_distances(prototypes, i, x)
+        i += ROWS
+    while i < n:
+        out[i] = distance_power(x, prototypes[i], p)
+        i += 1
+
+
+@kernel_in_place
+def root(power: float, p: float) -> float:
+    """The distance itself, from what :func:`distance_power` gives."""
+    if p == 2.0:
+        return float(np.sqrt(power))
+    if p == 1.0 or p == np.inf:
+        return power
+    return float(power ** (1.0 / p))
+
+
+@kernel_in_place
+def unit_scale(x: FloatArray, epsilon: float) -> float:
+    """What to multiply ``x`` with for unit length: 1 / (\\|x\\| + epsilon)."""
+    return 1.0 / (np.sqrt(dot(x, x)) + epsilon)
+
+
+@kernel_in_place
+def lowest(scores: FloatArray, n: int) -> int:
+    """Index of the smallest of the first ``n`` scores, ties to the lowest; -1 if there are none.
+
+    Four at a time and without branches, because nobody can predict where the smallest is.
+    """
+    a = b = c = d = np.inf
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = min(a, scores[i]), min(b, scores[i + 1]), min(c, scores[i + 2]), min(d, scores[i + 3])
+        i += 4
+    while i < n:
+        a = min(a, scores[i])
+        i += 1
+    least = min(min(a, b), min(c, d))
+    for i in range(n):
+        if scores[i] == least:
+            return i
+    return -1
+
+
+@kernel_in_place
+def highest(scores: FloatArray, n: int) -> int:
+    """Index of the largest, likewise."""
+    a = b = c = d = -np.inf
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = max(a, scores[i]), max(b, scores[i + 1]), max(c, scores[i + 2]), max(d, scores[i + 3])
+        i += 4
+    while i < n:
+        a = max(a, scores[i])
+        i += 1
+    most = max(max(a, b), max(c, d))
+    for i in range(n):
+        if scores[i] == most:
+            return i
+    return -1
+
+
+@kernel_in_place
+def find_winners(scores: FloatArray, largest: bool, winners: IntArray) -> None:
+    """Fill ``winners`` with the indices of the best scores: distinct, best first, ties to the lowest index.
+
+    An insertion into a list of K: no sorting, nothing allocated, one pass.
+    """
+    k = winners.shape[0]
+    found = 0
+    for i in range(scores.shape[0]):
+        score = scores[i]
+        place = found
+        while place > 0 and (score > scores[winners[place - 1]] if largest else score < scores[winners[place - 1]]):
+            place -= 1
+        if place == k:
+            continue
+        found = min(found + 1, k)
+        for j in range(found - 1, place, -1):
+            winners[j] = winners[j - 1]
+        winners[place] = i
+
+
+def find_bmu(scores: FloatArray, n_winners: int = 1, winner_type: str = "max") -> IntArray:
+    """The K best matching units of one pre-activation vector (FindBMU, algorithm 1 of the paper).
+
+    As printed, the algorithm overwrites a winner with the maximum and would find it again; here the winners are
+    distinct, which is what it says it returns. Ties go to the lowest index.
+
+    >>> import numpy as np
+    >>> find_bmu(np.array([0.3, 0.9, 0.1, 0.9]), n_winners=3)
+    array([1, 3, 0])
+    >>> find_bmu(np.array([0.3, 0.9, 0.1, 0.9]), winner_type="min")
+    array([2])
+    """
+    if winner_type not in ("max", "min"):
+        raise ValueError(f"winner_type={winner_type!r} is unknown; say 'max' or 'min'")
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or not 1 <= n_winners <= scores.size:
+        raise ValueError(
+            f"n_winners={n_winners} of scores with shape {scores.shape}: need a vector of at least that many"
+        )
+    winners = np.empty(n_winners, np.int64)
+    find_winners(scores, winner_type == "max", winners)
+    return winners
+
+
+def encode(winners: IntArray, n_units: int) -> BoolArray:
+    """One-hot encoding of a set of winners: Enc(w, d_z) of the paper.
+
+    >>> encode([3, 1], 4).astype(int)
+    array([0, 1, 0, 1])
+    """
+    winners = np.asarray(winners, dtype=np.int64)
+    if winners.size and not (winners.min() >= 0 and winners.max() < n_units):
+        raise ValueError(f"winners {winners.tolist()} do not all lie in 0..{n_units - 1}")
+    code = np.zeros(n_units, np.bool_)
+    code[winners] = True
+    return code
+
+
+@kernel
+def similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: FloatArray) -> None:
+    """Cosine-like similarity of every row of ``X`` to every prototype."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
+    for r in range(X.shape[0]):
+        scale = unit_scale(X[r], epsilon)
+        dots(prototypes, 0, n, X[r], h)
+        for i in range(n):
+            out[r, i] = h[i] * scale
+
+
+@kernel
+def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) -> None:
+    """p-norm distance of every row of ``X`` to every prototype."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
+    for r in range(X.shape[0]):
+        distance_powers(prototypes, n, X, r, p, h)
+        for i in range(n):
+            out[r, i] = root(h[i], p)
+
+
+@kernel
+def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray) -> None:
+    """The most similar competing prototype of every row (-1 where none competes)."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
+    for r in range(X.shape[0]):
+        scale = unit_scale(X[r], epsilon)
+        dots(prototypes, 0, n, X[r], h)
+        best, best_score = -1, -np.inf
+        for i in range(n):
+            if competes[i] and h[i] * scale > best_score:
+                best, best_score = i, h[i] * scale
+        winners[r] = best
+
+
+@kernel
+def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float, winners: IntArray) -> None:
+    """The nearest competing prototype of every row (-1 where none competes)."""
+    n = prototypes.shape[0]
+    h = np.empty(n)
+    for r in range(X.shape[0]):
+        distance_powers(prototypes, n, X, r, p, h)
+        best, best_score = -1, np.inf
+        for i in range(n):
+            if competes[i] and h[i] < best_score:
+                best, best_score = i, h[i]
+        winners[r] = best

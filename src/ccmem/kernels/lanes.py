@@ -1,0 +1,297 @@
+"""Sums in lanes: the vector instructions under :mod:`ccmem.kernels.competition`, and what runs when the JIT is off.
+
+A sum of n terms has one order, whoever asks for it: lane ``l`` adds up the terms whose index is ``l`` modulo 32, first
+to last, and the 32 lanes are then folded in halves. Nothing here may change that order, nor contract a product and a
+sum into one instruction: "bit for bit" rests on both. What may change is how much work shares one pass over memory.
+
+Written as vector instructions, because LLVM may only vectorise a plain loop over floats if it is allowed to reorder
+the sum, and then the order would be its own choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ccmem._typing import FloatArray
+from ccmem.kernels.jit import JIT_ENABLED
+
+LANES = 32
+ROWS = 5
+"""How many rows of a matrix share one pass over a vector: enough to hide latencies, few enough for the registers."""
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+
+def sum_in_python(terms: FloatArray) -> float:
+    """The lane sum without numba: what the compiled forms below must equal."""
+    lanes = np.zeros(LANES, terms.dtype)
+    for start in range(0, terms.size, LANES):
+        part = terms[start : start + LANES]
+        lanes[: part.size] += part
+    while lanes.size > 1:
+        lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
+    return float(lanes[0])
+
+
+class _Pass:
+    """One pass over vectors of equal length, 32 elements at a time; ``step`` sees where, and how to load and store."""
+
+    def __init__(self, context: Any, builder: Any, dtype: Any, size: Any) -> None:
+        self.builder, self.dtype, self.size = builder, dtype, size
+        self.vector = ir.VectorType(context.get_data_type(dtype), LANES)
+        self.zero = ir.Constant(self.vector, [0.0] * LANES)
+        self.mask: Any = None
+        self._index: Any = None
+
+    def run(self, step: Callable[[], None]) -> None:
+        builder = self.builder
+        whole = builder.and_(self.size, _I64(-LANES))
+        with cgutils.for_range_slice(builder, _I64(0), whole, _I64(LANES), intp=_I64) as (self._index, _):
+            step()
+        with builder.if_then(builder.icmp_unsigned("<", whole, self.size)):
+            counts = ir.VectorType(_I32, LANES)
+            undefined = ir.Constant(counts, ir.Undefined)
+            left = builder.insert_element(undefined, builder.trunc(builder.sub(self.size, whole), _I32), _I32(0))
+            left = builder.shuffle_vector(left, undefined, ir.Constant(counts, [0] * LANES))
+            self.mask = builder.icmp_unsigned("<", ir.Constant(counts, list(range(LANES))), left)
+            self._index = whole
+            step()
+
+    def load(self, data: Any) -> Any:
+        """The 32 elements at hand; beyond the end of the vector nothing is read, and zeros are given."""
+        if self.mask is None:
+            return self.builder.load(self._at(data), align=self._align)
+        kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self.mask.type, self.vector])
+        return self.builder.call(self._masked("load", kind), [self._at(data), _I32(self._align), self.mask, self.zero])
+
+    def store(self, value: Any, data: Any) -> None:
+        if self.mask is None:
+            self.builder.store(value, self._at(data), align=self._align)
+            return
+        kind = ir.FunctionType(ir.VoidType(), [self.vector, self.vector.as_pointer(), _I32, self.mask.type])
+        self.builder.call(self._masked("store", kind), [value, self._at(data), _I32(self._align), self.mask])
+
+    def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
+        """The 32 lanes folded in halves, by default to their sum, as a double."""
+        combine = combine or self.builder.fadd
+        builder, width = self.builder, LANES
+        while width > 1:
+            width //= 2
+            parts = (ir.Constant(ir.VectorType(_I32, width), list(range(at, at + width))) for at in (0, width))
+            lanes = combine(*(builder.shuffle_vector(lanes, lanes, part) for part in parts))
+        total = builder.extract_element(lanes, _I32(0))
+        return total if self.dtype is types.float64 else builder.fpext(total, ir.DoubleType())
+
+    @property
+    def _align(self) -> int:
+        return int(self.dtype.bitwidth // 8)
+
+    def _at(self, data: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(data, [self._index]), self.vector.as_pointer())
+
+    def _masked(self, what: str, kind: Any) -> Any:
+        name = f"llvm.masked.{what}.v{LANES}f{self.dtype.bitwidth}.p0"
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
+
+
+Term = Callable[[Any, Any, Any], Any]
+
+
+def _emit_sums(context: Any, builder: Any, term: Term, dtype: Any, rows: Sequence[Any], x: Any, size: Any) -> list[Any]:
+    """Lane sums of ``term(row, x)`` for every row, in one pass over x."""
+    work = _Pass(context, builder, dtype, size)
+    sums = [cgutils.alloca_once_value(builder, work.zero) for _ in rows]
+
+    def step() -> None:
+        right = work.load(x)
+        for row, lanes in zip(rows, sums, strict=True):
+            builder.store(builder.fadd(builder.load(lanes), term(builder, work.load(row), right)), lanes)
+
+    work.run(step)
+    return [work.fold(builder.load(lanes)) for lanes in sums]
+
+
+def _array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.make_array(kind)(context, builder, value)
+
+
+def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
+    """A function ``f(a, b) -> float`` for kernels that sums ``term`` over two vectors."""
+    if not JIT_ENABLED:
+        return np.errstate(over="ignore", invalid="ignore")(in_python)  # compiled sums do not warn either
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        a, b = (_array(context, builder, t, v) for t, v in zip(signature.args, arguments, strict=True))
+        size = cgutils.unpack_tuple(builder, a.shape, 1)[0]
+        return _emit_sums(context, builder, term, signature.args[0].dtype, [a.data], b.data, size)[0]
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def lane_sum(typing_context: Any, a: Any, b: Any) -> Any:
+        if a != b or a.ndim != 1 or a.layout != "C":
+            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
+        return types.float64(a, b), emit
+
+    return lane_sum
+
+
+def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) -> Any:
+    """A function ``f(matrix, first, x) -> ROWS floats`` for kernels: :func:`pair_sum` of ROWS rows in one pass.
+
+    ``with_x`` adds that of x with itself, as the last of ROWS + 1.
+    """
+    if not JIT_ENABLED:
+        return lambda matrix, first, x: tuple(
+            in_python(row, x) for row in [*matrix[first : first + ROWS], x][: ROWS + with_x]
+        )
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        matrix = _array(context, builder, signature.args[0], arguments[0])
+        x = _array(context, builder, signature.args[2], arguments[2])
+        size = cgutils.unpack_tuple(builder, x.shape, 1)[0]
+        starts = [builder.mul(builder.add(arguments[1], _I64(k)), size) for k in range(ROWS)]
+        rows = [builder.gep(matrix.data, [start]) for start in starts] + [x.data] * with_x
+        sums = _emit_sums(context, builder, term, signature.args[2].dtype, rows, x.data, size)
+        return context.make_tuple(builder, signature.return_type, sums)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def lane_sums(typing_context: Any, matrix: Any, first: Any, x: Any) -> Any:
+        fits = matrix.ndim == 2 and matrix.layout == "C" and x.ndim == 1 and x.layout == "C"
+        if not fits or matrix.dtype != x.dtype:
+            raise TypeError(f"a contiguous matrix and vector of one type are needed, got {matrix} and {x}")
+        return types.UniTuple(types.float64, ROWS + with_x)(matrix, types.int64, x), emit
+
+    return lane_sums
+
+
+def _blend_in_python(target: FloatArray, x: FloatArray, keep: Any, gain: Any) -> float:
+    target[:] = keep * target + gain * x
+    target[np.abs(target) < np.sqrt(np.finfo(target.dtype).tiny)] = 0
+    return sum_in_python(target * target)
+
+
+def _emit_blend(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    target, x = (_array(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
+    size = cgutils.unpack_tuple(builder, target.shape, 1)[0]
+    work = _Pass(context, builder, signature.args[0].dtype, size)
+    lanes = cgutils.alloca_once_value(builder, work.zero)
+    keep, gain = (broadcast(builder, value, work.vector) for value in arguments[2:])
+    faded = ir.Constant(work.vector, [2.0**-63 if work.dtype is types.float32 else 2.0**-511] * LANES)
+
+    def step() -> None:
+        moved = builder.fadd(builder.fmul(keep, work.load(target.data)), builder.fmul(gain, work.load(x.data)))
+        moved = builder.select(builder.fcmp_ordered("<", _magnitude(builder, moved), faded), work.zero, moved)
+        work.store(moved, target.data)
+        builder.store(builder.fadd(builder.load(lanes), builder.fmul(moved, moved)), lanes)
+
+    work.run(step)
+    return work.fold(builder.load(lanes))
+
+
+def broadcast(builder: Any, value: Any, vector: Any) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, _I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _blend(typing_context: Any, target: Any, x: Any, keep: Any, gain: Any) -> Any:
+    if target != x or target.ndim != 1 or target.layout != "C" or not keep == gain == target.dtype:
+        raise TypeError(f"two contiguous vectors of one type and two of its scalars are needed, got {target}, {x}")
+    return types.float64(target, x, keep, gain), _emit_blend
+
+
+blend = _blend if JIT_ENABLED else _blend_in_python
+"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place, what has faded (see
+:mod:`ccmem.kernels.update`) becoming 0; returns its squared length."""
+
+
+def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    a, b = (_array(context, builder, t, v) for t, v in zip(signature.args, arguments, strict=True))
+    work = _Pass(context, builder, signature.args[0].dtype, cgutils.unpack_tuple(builder, a.shape, 1)[0])
+    least = ir.Constant(work.vector, [float("-inf")] * LANES)
+    lanes = cgutils.alloca_once_value(builder, least)
+
+    def larger(x: Any, y: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+    def step() -> None:
+        total = builder.fadd(work.load(a.data), work.load(b.data))
+        if work.mask is not None:
+            total = builder.select(work.mask, total, least)
+        builder.store(larger(total, builder.load(lanes)), lanes)
+
+    work.run(step)
+    return work.fold(builder.load(lanes), larger)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _largest_sum(typing_context: Any, a: Any, b: Any) -> Any:
+    if a != b or a.ndim != 1 or a.layout != "C":
+        raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
+    return types.float64(a, b), _emit_largest
+
+
+largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(initial=-np.inf))
+"""``largest_sum(a, b)``: the largest a[i] + b[i], none of them NaN."""
+
+
+_LINE = 64
+
+
+def _emit_fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    matrix = _array(context, builder, signature.args[0], arguments[0])
+    width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
+    row = builder.gep(matrix.data, [builder.mul(arguments[1], width)])
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    step = _I64(_LINE * 8 // signature.args[0].dtype.bitwidth)
+    with cgutils.for_range_slice(builder, arguments[2], arguments[3], step, intp=_I64) as (column, _):
+        line = builder.bitcast(builder.gep(row, [column]), byte)
+        builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # to be read, into the second level, as data
+    return context.get_dummy_value()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any) -> Any:
+    if matrix.ndim != 2 or matrix.layout != "C":
+        raise TypeError(f"a contiguous matrix is needed, got {matrix}")
+    return types.void(matrix, types.int64, types.int64, types.int64), _emit_fetch
+
+
+fetch = _fetch if JIT_ENABLED else lambda matrix, row, start, stop: None
+"""``fetch(matrix, row, start, stop)``: bring these columns of a row that will be needed soon nearer. Beyond the end of
+the matrix it does no harm. A few lines at a time: the processor can wait for so many, and other reads queue up."""
+
+
+def _product(builder: Any, x: Any, y: Any) -> Any:
+    return builder.fmul(x, y)
+
+
+def _square(builder: Any, x: Any, y: Any) -> Any:
+    difference = builder.fsub(x, y)
+    return builder.fmul(difference, difference)
+
+
+def _absolute(builder: Any, x: Any, y: Any) -> Any:
+    return _magnitude(builder, builder.fsub(x, y))
+
+
+def _magnitude(builder: Any, value: Any) -> Any:
+    bits = 32 if isinstance(value.type.element, ir.FloatType) else 64
+    kind = ir.FunctionType(value.type, [value.type])
+    magnitude = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.v{LANES}f{bits}")
+    return builder.call(magnitude, [value])
+
+
+PRODUCT = (_product, lambda a, b: sum_in_python(a * b))
+SQUARE = (_square, lambda a, b: sum_in_python((a - b) * (a - b)))
+ABSOLUTE = (_absolute, lambda a, b: sum_in_python(np.abs(a - b)))
+"""Terms of a sum: how to emit one, and the whole sum without numba."""

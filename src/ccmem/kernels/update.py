@@ -1,0 +1,63 @@
+"""How a winner moves: the Hebbian move, the renormalising move, and what a win leaves behind.
+
+Moves are done in the type of the data; the numbers that steer them (rates, scales) are doubles, rounded once. What a
+move leaves so small that its square is no normal number (below 2^-63 in float32, 2^-511 in float64) becomes 0: weights
+of inputs that are always 0 would otherwise shrink until they are subnormal, and processors are many times slower then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.competition import dot
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.lanes import blend
+
+
+@kernel_in_place
+def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
+    """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
+    number = prototype.dtype.type
+    step, zero, least = number(rate), number(0.0), number(np.sqrt(np.finfo(prototype.dtype).tiny))
+    for i in range(prototype.shape[0]):
+        moved = prototype[i] + step * (x[i] - prototype[i])
+        prototype[i] = zero if abs(moved) < least else moved
+
+
+@kernel_in_place
+def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> None:
+    length = np.sqrt(squared_length) + epsilon
+    if length > 0.0:
+        shrink = prototype.dtype.type(1.0 / length)
+        for i in range(prototype.shape[0]):
+            prototype[i] = prototype[i] * shrink
+
+
+@kernel_in_place
+def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
+    """M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, where x' = scale * x has unit length."""
+    keep = prototype.dtype.type(1.0 - rate)
+    gain = prototype.dtype.type(rate * scale)
+    _shrink(prototype, blend(prototype, x, keep, gain), epsilon)
+
+
+@kernel_in_place
+def renormalise(prototype: FloatArray, epsilon: float) -> None:
+    """Bring ``prototype`` to unit length; a zero vector stays zero, also where ``epsilon`` is 0."""
+    _shrink(prototype, dot(prototype, prototype), epsilon)
+
+
+@kernel_in_place
+def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
+    """M <- scale * x, in place."""
+    factor = prototype.dtype.type(scale)
+    for i in range(prototype.shape[0]):
+        prototype[i] = factor * x[i]
+
+
+@kernel_in_place
+def count_win(rates: FloatArray, wins: IntArray, unit: int, decay: float) -> None:
+    """One more win for ``unit``, and a smaller rate for its next one."""
+    rates[unit] *= decay
+    wins[unit] += 1

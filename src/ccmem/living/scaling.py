@@ -1,0 +1,96 @@
+"""Scaling that can be done on a stream: nothing is known but what has passed, and chunks must not matter.
+
+``unit`` brings every row to length 1. ``standard`` takes from every column its mean so far and divides by its standard
+deviation so far (Welford's sums, row by row, the row itself included); at prediction the sums stand still.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.kernels.competition import dot
+from ccmem.kernels.jit import kernel
+
+SCALES = ("none", "unit", "standard")
+
+
+@kernel
+def to_unit_length(X: FloatArray) -> None:
+    for r in range(X.shape[0]):
+        length = np.sqrt(dot(X[r], X[r]))
+        if length > 0.0:
+            for j in range(X.shape[1]):
+                X[r, j] = X.dtype.type(X[r, j] / length)
+
+
+@kernel
+def standardise(X: FloatArray, count: float, mean: FloatArray, squares: FloatArray, learn: bool) -> None:
+    for r in range(X.shape[0]):
+        if learn:
+            count += 1.0
+        for j in range(X.shape[1]):
+            x = float(X[r, j])
+            if learn:
+                difference = x - mean[j]
+                mean[j] += difference / count
+                squares[j] += difference * (x - mean[j])
+            deviation = np.sqrt(squares[j] / count) if count > 0.0 else 0.0
+            X[r, j] = X.dtype.type((x - mean[j]) / deviation) if deviation > 0.0 else X.dtype.type(0.0)
+
+
+class Scale:
+    """One way of scaling, with what it has learned of the columns.
+
+    >>> scale = Scale("standard", 1)
+    >>> scale.learn(np.array([[1.0], [3.0], [5.0]])).round(3).tolist(), scale.apply(np.array([[3.0]])).tolist()
+    ([[0.0], [1.0], [1.225]], [[0.0]])
+    """
+
+    def __init__(self, kind: str, n_features: int) -> None:
+        if kind not in SCALES:
+            raise ValueError(f"scale={kind!r} is unknown; say one of {', '.join(SCALES)}")
+        self.kind = kind
+        self.count = 0
+        self.mean = np.zeros(n_features)
+        self.squares = np.zeros(n_features)
+
+    def learn(self, X: FloatArray) -> FloatArray:
+        """``X`` scaled, each row after it has been taken account of; ``X`` itself stays as it is."""
+        return self._scaled(X, True)
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """``X`` scaled with what is known."""
+        return self._scaled(X, False)
+
+    def _scaled(self, X: FloatArray, learn: bool) -> FloatArray:
+        if self.kind == "none":
+            return X
+        X = np.array(X, order="C")
+        if self.kind == "unit":
+            to_unit_length(X)
+        else:
+            standardise(X, float(self.count), self.mean, self.squares, learn)
+            self.count += len(X) if learn else 0
+        return X
+
+    def export(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"kind": self.kind, "count": self.count, "mean": self.mean, "squares": self.squares}
+
+    @classmethod
+    def of(cls, fields: Any, n_features: int) -> Scale:
+        """The scale that ``export`` described; ValueError if it cannot have."""
+        scale = cls(fields["kind"], n_features)
+        count, mean, squares = fields["count"], fields["mean"], fields["squares"]
+        for array in (mean, squares):
+            if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (n_features,)):
+                raise ValueError("the scaling does not fit the columns")
+            if not np.isfinite(array).all():
+                raise ValueError("the scaling holds NaN or infinity")
+        if type(count) is not int or not 0 <= count < 2**62 or squares.min(initial=0.0) < 0:
+            raise ValueError("the scaling is damaged")
+        scale.count, scale.mean, scale.squares = count, mean, squares
+        return scale

@@ -1,0 +1,1 @@
+"""CCM without thresholds: what a block looks like, when that changes, and how units make room."""

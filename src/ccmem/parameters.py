@@ -1,0 +1,68 @@
+"""Rules for parameters, declared beside each class; a value that breaks one gets an error saying what is possible."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+Rule = tuple[Callable[[Any], bool], str]
+"""A test of a parameter's value, and how to say what it asks for."""
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Whether ``value`` is a number of this kind; True and False are not numbers here."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def integer(least: int) -> Rule:
+    """A whole number of at least ``least``."""
+    return lambda v: _is(v, numbers.Integral) and int(v) >= least, f"a whole number >= {least}"
+
+
+def number(least: float, most: float = math.inf, *, open_below: bool = False, open_above: bool = False) -> Rule:
+    """A finite or infinite number between two bounds, which belong to the range unless said to be open."""
+
+    def fits(v: Any) -> bool:
+        if not _is(v, numbers.Real):
+            return False
+        value = float(v)
+        return (value > least if open_below else value >= least) and (value < most if open_above else value <= most)
+
+    return fits, f"a number in {'(' if open_below else '['}{least}, {most}{')' if open_above else ']'}"
+
+
+def choice(*names: str) -> Rule:
+    """One of some names."""
+    return lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(map(repr, names))
+
+
+def boolean() -> Rule:
+    """True or False."""
+    return lambda v: isinstance(v, (bool, np.bool_)), "True or False"
+
+
+def optional(rule: Rule) -> Rule:
+    """None, or what ``rule`` asks for."""
+    test, text = rule
+    return lambda v: v is None or test(v), f"{text}, or None"
+
+
+def either(first: Rule, second: Rule) -> Rule:
+    """What one of two rules asks for."""
+    return lambda v: first[0](v) or second[0](v), f"{first[1]}, or {second[1]}"
+
+
+def array() -> Rule:
+    """A numpy array (or nested list), looked at more closely where it is used."""
+    return lambda v: isinstance(v, (np.ndarray, list, tuple)), "an array"
+
+
+def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    """Raise for the first parameter whose value breaks its rule."""
+    for name, (test, text) in rules.items():
+        if not test(values[name]):
+            raise ValueError(f"{owner}: {name}={values[name]!r} is not possible; it must be {text}")

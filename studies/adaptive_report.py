@@ -1,0 +1,223 @@
+"""Tables and pictures of what studies/adaptive.py found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PAPER_ROWS = (
+    "signature",
+    "signature, at most 125 units",
+    "signature, slots refuse labels",
+    "fixed, paper's",
+    "fixed, tuned",
+    "iWTA, tuned",
+)
+
+
+def _mean(records: list[dict[str, Any]], name: str) -> float | None:
+    values = [record[name] for record in records if record.get(name) is not None]
+    return float(np.mean(values)) if values else None
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _total(records: list[dict[str, Any]], name: str) -> str:
+    values = [record[name] for record in records if record.get(name) is not None]
+    return str(sum(values)) if values else ""
+
+
+def _of(records: list[dict[str, Any]], part: str, whole: str) -> str:
+    if any(record.get(whole) is None for record in records) or not sum(record[whole] for record in records):
+        return ""
+    return f"{sum(record[part] for record in records)} of {sum(record[whole] for record in records)}"
+
+
+def stream_table(results: dict[str, Any], kind: str) -> str:
+    """One stream, all data sets and models."""
+    lines = [
+        "| data | model | trials | blocks | missed | median delay | false alarms | right recalls | strict ACC | "
+        "5 winners | strict BWT | paper ACC | paper BWT | units | floats |",
+        "|" + "---|" * 15,
+    ]
+    for name, entry in results.items():
+        for title in PAPER_ROWS:
+            records = entry.get(kind, {}).get(title)
+            if not records:
+                continue
+            blocks = sorted({record["blocks"] for record in records if "blocks" in record})
+            delays = [delay for record in records for delay in record.get("delays", [])]
+            cells = [
+                name, title, str(len(records)), "-".join(map(str, sorted({blocks[0], blocks[-1]}))) if blocks else "",
+                _of(records, "missed", "changes"), f"{np.median(delays):.0f}" if delays else "",
+                _total(records, "false alarms"), _of(records, "right recalls", "returns"),
+                *(_figure(_mean(records, f)) for f in
+                  ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC", "paper BWT")),
+                _figure(_mean(records, "units"), 0), _figure(_mean(records, "floats"), 0),
+            ]  # fmt: skip
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def bound_table(results: dict[str, Any]) -> str:
+    """Accuracy against bound."""
+    bounds = sorted({int(bound) for entry in results.values() for bound in entry})
+    lines = [
+        "| data, stream, labels used for | " + " | ".join(map(str, bounds)) + " |",
+        "|" + "---|" * (len(bounds) + 1),
+    ]
+    for name, entry in results.items():
+        cells = []
+        for bound in bounds:
+            records = entry.get(str(bound), [])
+            cells.append(
+                f"{_figure(_mean(records, 'strict ACC'))} ({_figure(_mean(records, 'units'), 0)})" if records else ""
+            )
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def parameter_table(results: dict[str, Any]) -> str:
+    """Every sweep, summed over data sets and streams."""
+    lines = [
+        "| parameter | value | strict ACC | missed | false alarms | right recalls | median delay |",
+        "|" + "---|" * 7,
+    ]
+    for parameter, values in results.items():
+        for value, entry in values.items():
+            records = [record for part in entry.values() for record in part]
+            delays = [delay for record in records for delay in record["delays"]]
+            cells = [parameter, value, _figure(_mean(records, "strict ACC")), _of(records, "missed", "changes"),
+                     _total(records, "false alarms"), _of(records, "right recalls", "returns"),
+                     f"{np.median(delays):.0f}" if delays else ""]  # fmt: skip
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def fixed_table(results: dict[str, Any]) -> str:
+    """The fixed form over vigilance and alarm limit, on validation splits."""
+    swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
+    vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
+    lines = ["| data | alarm limit | " + " | ".join(f"rho {v}" for v in vigilances) + " |"]
+    lines.append("|" + "---|" * (len(vigilances) + 2))
+    for name, found in swept.items():
+        for limit in sorted({c["alarm_limit"] for c in found}):
+            cells = [f"{c['ACC']:.3f} ({c['units']})" for c in found if c["alarm_limit"] == limit]
+            lines.append(f"| {name} | {limit} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def tuned_table(results: dict[str, Any]) -> str:
+    """The settings of the rows beside the signature form."""
+    lines = ["| data | model | settings | strict ACC |", "|---|---|---|---|"]
+    for name, entry in results.items():
+        for title, tried in entry.get("tuned", {}).items():
+            best = tried[0]
+            settings = ", ".join(f"{key} {value}" for key, value in best["parameters"].items()) or "its defaults"
+            lines.append(f"| {name} | {title} | {settings} | {np.mean(best['scores']):.3f} |")
+    return "\n".join(lines)
+
+
+def dependent_table(results: dict[str, Any]) -> str:
+    """Cycles, drift and runs."""
+    lines = ["| stream | blocks | changes missed | false alarms | right recalls | part learned |", "|" + "---|" * 6]
+    for name, found in results.items():
+        if isinstance(found, dict):
+            lines.append(f"| {name} | {found['blocks']} |  | {found['events']} |  | {found['part learned']:.2f} |")
+        else:
+            blocks = " ".join(str(record["blocks"]) for record in found)
+            lines.append(
+                f"| {name} | {blocks} | {_of(found, 'missed', 'changes')} | {_total(found, 'false alarms')} | "
+                f"{_of(found, 'right recalls', 'returns')} |  |"
+            )
+    return "\n".join(lines)
+
+
+def tables(results: dict[str, Any]) -> str:
+    """All tables as Markdown."""
+    parts = []
+    for kind in dict.fromkeys(
+        kind for entry in results.get("streams", {}).values() for kind in entry if kind not in ("fixed", "tuned")
+    ):
+        parts += [f"### {kind[0].upper()}{kind[1:]}", stream_table(results["streams"], kind)]
+    if "streams" in results:
+        parts += ["### Fixed thresholds, on validation splits: strict ACC (units)", fixed_table(results["streams"])]
+        parts += ["### Found by tuning, on validation splits", tuned_table(results["streams"])]
+    if "dependent" in results:
+        parts += ["### Samples that are not independent", dependent_table(results["dependent"])]
+    if "bounds" in results:
+        parts += ["### Bounds: strict ACC (units)", bound_table(results["bounds"])]
+    if "parameters" in results:
+        parts += ["### Parameters", parameter_table(results["parameters"])]
+    if "speed" in results:
+        parts += [
+            "### Speed",
+            "\n".join(f"* {k}: {v['microseconds a sample']} µs a sample" for k, v in results["speed"].items()),
+        ]
+    return "\n\n".join(parts)
+
+
+def draw(results: dict[str, Any], folder: Path) -> None:
+    """Sensitivity and bounds as pictures."""
+    import matplotlib.pyplot as plt
+
+    if "parameters" in results:
+        sweeps = results["parameters"]
+        figure, axes = plt.subplots(2, 4, figsize=(13, 5.6), sharey=True, layout="constrained")
+        names = sorted({name for values in sweeps.values() for entry in values.values() for name in entry})
+        colours = {name: f"C{i}" for i, name in enumerate(names)}
+        for axis, (parameter, values) in zip(axes.flat, sweeps.items(), strict=False):
+            xs = sorted(values, key=float)
+            for name in names:
+                ys = [_mean(values[x].get(name, []), "strict ACC") for x in xs]
+                axis.plot(range(len(xs)), ys, "o-", color=colours[name], label=name, markersize=3.5)
+                for i, x in enumerate(xs):
+                    records = values[x].get(name, [])
+                    wrong = sum(r["missed"] + r["false alarms"] + r["returns"] - r["right recalls"] for r in records)
+                    if wrong:
+                        axis.plot(i, ys[i], "x", color=colours[name], markersize=9)
+            axis.set_xticks(range(len(xs)), [f"{float(x):g}" for x in xs], fontsize=8)
+            axis.set_title(parameter.replace("_", " "), fontsize=10)
+            axis.grid(alpha=0.3)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("strict ACC (validation)")
+        spare = axes.flat[len(sweeps)]
+        spare.axis("off")
+        spare.legend(*axes.flat[0].get_legend_handles_labels(), loc="center left", fontsize=9, frameon=False,
+                     title="x: a change missed, a false\nalarm or a wrong recall")  # fmt: skip
+        figure.savefig(folder / "parameters.png", dpi=110)
+    if "bounds" in results:
+        figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
+        for i, name in enumerate(("mnist", "fashion-mnist", "notmnist")):
+            for kind, style in (("five tasks", "o-"), ("shuffled", "s--")):
+                entry = results["bounds"].get(f"{name} {kind} readout", {})
+                bounds = sorted(entry, key=int)
+                if bounds:
+                    axis.plot([int(b) for b in bounds], [_mean(entry[b], "strict ACC") for b in bounds], style,
+                              color=f"C{i}", label=f"{name}, {kind}", markersize=4)  # fmt: skip
+        axis.set(xscale="log", xlabel="max_units", ylabel="strict ACC")
+        axis.set_xticks([25, 50, 125, 250, 500, 1000, 2000], ["25", "50", "125", "250", "500", "1000", "2000"])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8, frameon=False)
+        figure.savefig(folder / "bounds.png", dpi=120)
+    if "streams" in results:
+        figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True, layout="constrained")
+        for axis, name in zip(axes, ("mnist", "fashion-mnist", "notmnist"), strict=True):
+            entry = results["streams"].get(name, {}).get("fixed", [])
+            for limit in sorted({c["alarm_limit"] for c in entry}):
+                line = [c for c in entry if c["alarm_limit"] == limit]
+                axis.plot([c["vigilance"] for c in line], [c["ACC"] for c in line], "o-", markersize=3.5,
+                          label=f"alarm limit {limit}")  # fmt: skip
+                for c in line:
+                    if not c["fits"]:
+                        axis.plot(c["vigilance"], c["ACC"], "kx")
+            axis.set(title=f"{name}: fixed thresholds", xlabel="vigilance (x: over 150 units)")
+            axis.grid(alpha=0.3)
+        axes[0].set_ylabel("strict ACC (validation)")
+        axes[0].legend(fontsize=8, frameon=False)
+        figure.savefig(folder / "thresholds.png", dpi=110)

@@ -1,0 +1,148 @@
+"""Runs are kept as they finish and go on where they stopped."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ccmem import datasets, experiments
+from ccmem.experiments import runs
+from ccmem.experiments.protocol import Benchmark
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return datasets.load("digits")
+
+
+@pytest.fixture(scope="module")
+def benchmark(digits):
+    return Benchmark.of(digits)
+
+
+@pytest.fixture
+def rows():
+    return experiments.rows("digits", ["iwta", "ccm"], ["paper"])
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    found = []
+    real = runs.run_trial
+
+    def counted(row, benchmark, seed, **options):
+        found.append((row.name, seed))
+        return real(row, benchmark, seed, **options)
+
+    monkeypatch.setattr(runs, "run_trial", counted)
+    return found
+
+
+def test_resume_runs_only_what_is_missing(tmp_path, digits, benchmark, rows, calls):
+    first = runs.Results(tmp_path, digits, benchmark, rows, 2, 0)
+    runs.run_all(first, rows, benchmark, jobs=2)
+    assert sorted(calls) == [("ccm", 0), ("ccm", 1), ("iwta", 0), ("iwta", 1)]
+    calls.clear()
+    more = runs.Results(tmp_path, digits, benchmark, rows, 3, 0)
+    runs.run_all(more, rows, benchmark)
+    assert sorted(calls) == [("ccm", 2), ("iwta", 2)]
+    content = json.loads((tmp_path / "digits.json").read_text())
+    ccm = content["rows"]["ccm"]
+    assert list(ccm["trials"]) == ["0", "1", "2"]
+    assert ccm["trials"]["0"]["blocks"] == len(ccm["trials"]["0"]["events"]) + 1
+    assert np.array(ccm["trials"]["0"]["protocols"]["strict"]["R"], float).shape == (5, 5)
+    assert content["dataset"]["sha256"] == dict(digits.sha256)
+    assert content["versions"]["numpy"] == np.__version__
+
+
+def test_same_seed_same_numbers_whatever_the_jobs(tmp_path, digits, benchmark, rows):
+    metrics = []
+    for jobs in (1, 2):
+        results = runs.Results(tmp_path / str(jobs), digits, benchmark, rows, 2, 5)
+        runs.run_all(results, rows, benchmark, jobs)
+        metrics.append({name: {trial: record["protocols"] for trial, record in row["trials"].items()}
+                        for name, row in results.content["rows"].items()})  # fmt: skip
+    assert metrics[0] == metrics[1]
+    assert metrics[0]["ccm"]["0"] != metrics[0]["ccm"]["1"]
+
+
+def test_other_settings_are_run_anew(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    calls.clear()
+    other = [rows[0], experiments.changed(rows[1], rows[1].name, {"vigilance": 0.5})]
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, other, 1, 0), other, benchmark)
+    assert calls == [("ccm", 0)]
+    calls.clear()
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, other, 1, 0, fresh=True), other, benchmark)
+    assert len(calls) == 2
+
+
+def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    only = runs.Results(tmp_path, digits, benchmark, rows[:1], 2, 0)
+    runs.run_all(only, rows[:1], benchmark)
+    assert list(only.content["rows"]) == ["iwta"]
+    calls.clear()
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    assert calls == []
+
+
+def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, rows, monkeypatch):
+    real = runs.Results.add
+
+    def add(self, row, trial, record, keepsake):
+        real(self, row, trial, record, keepsake)
+        if sum(len(entry["trials"]) for entry in self.content["rows"].values()) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.Results, "add", add)
+    with pytest.raises(KeyboardInterrupt):
+        runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 10, 0), rows, benchmark)
+    monkeypatch.undo()
+    kept = json.loads((tmp_path / "digits.json").read_text())["rows"]
+    n_kept = sum(len(row["trials"]) for row in kept.values())
+    assert 3 <= n_kept < 20
+    done = []
+    monkeypatch.setattr(runs, "run_trial", lambda row, benchmark, seed, **options: (done.append(seed), ({}, {}))[1])
+    results = runs.Results(tmp_path, digits, benchmark, rows, 10, 0)
+    runs.run_all(results, rows, benchmark)
+    assert len(done) == 20 - n_kept
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_errors_in_a_trial_come_through(tmp_path, digits, benchmark, rows, monkeypatch):
+    def fails(*args, **options):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(runs, "run_trial", fails)
+    with pytest.raises(ValueError, match="no such thing"):
+        runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 2, 0), rows, benchmark)
+    assert not (tmp_path / "digits.json").exists()
+
+
+def test_a_file_that_is_no_result(tmp_path, digits, benchmark, rows):
+    (tmp_path / "digits.json").write_text("[1, 2")
+    with pytest.raises(ValueError, match=r"digits\.json is not a result file"):
+        runs.Results(tmp_path, digits, benchmark, rows, 1, 0)
+    assert (tmp_path / "digits.json").read_text() == "[1, 2"
+
+
+def test_unwritable_folder(tmp_path, digits, benchmark, rows):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"cannot write .*make room or choose another folder"):
+        runs.run_all(runs.Results(tmp_path / "file" / "out", digits, benchmark, rows, 1, 0), rows, benchmark)
+
+
+def test_progress_only_on_a_terminal(capsys, monkeypatch):
+    quiet = runs.Progress(4)
+    quiet.show(1)
+    quiet.close()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(runs.sys.stderr, "isatty", lambda: True, raising=False)
+    bar = runs.Progress(4)
+    bar.show(0)
+    bar.show(2)
+    bar.close()
+    assert "2/4 trials" in capsys.readouterr().err

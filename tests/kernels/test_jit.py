@@ -1,0 +1,91 @@
+"""The kernel cache cannot go stale, and a long compile says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import ccmem
+from ccmem.kernels.jit import JIT_ENABLED, kernel_in_place
+
+PACKAGE = Path(ccmem.__file__).parent
+needs_jit = pytest.mark.skipif(not JIT_ENABLED, reason="nothing is compiled with the JIT off")
+
+
+def run(code, source, cache, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(source), "CCMEM_KERNEL_CACHE": str(cache), **environment},
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+
+
+@needs_jit
+def test_editing_a_helper_in_another_file_is_noticed(tmp_path):
+    source, cache = tmp_path / "src", tmp_path / "cache"
+    shutil.copytree(PACKAGE, source / "ccmem", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import numpy as np; from ccmem.kernels.update import renormalising_move as f; m = np.array([1.0, 0.0]);"
+        "f(m, np.array([0.0, 2.0]), 0.5, 0.5, 0.0); print(m.sum() > 5, sum(f.stats.cache_hits.values()))"
+    )
+    assert run(code, source, cache).stdout.split() == ["False", "0"]
+    assert run(code, source, cache).stdout.split() == ["False", "1"]
+    helper = source / "ccmem" / "_lanes.py"
+    old = "builder.fmul(moved, moved)"
+    planted = "builder.fmul(moved, builder.fmul(moved, ir.Constant(moved.type, [0.01] * LANES)))"
+    text = helper.read_text()
+    assert old in text
+    helper.write_text(text.replace(old, planted))
+    assert run(code, source, cache).stdout.split() == ["True", "0"]
+
+
+@needs_jit
+def test_an_unwritable_cache_is_no_obstacle(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    code = "import numpy as np; from ccmem.kernels.competition import root; print(root(9.0, 2.0))"
+    assert run(code, PACKAGE.parent, blocked).stdout.strip() == "3.0"
+
+
+@needs_jit
+def test_a_long_compile_says_so_and_a_short_one_does_not(tmp_path):
+    code = (
+        "import ccmem.kernels.jit as j; j._SLOW_COMPILE_SECONDS = {}; import numpy as np; from ccmem import ARTC2A;"
+        "ARTC2A().fit(np.eye(3))"
+    )
+    assert "compiling kernels" in run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr
+    assert run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr == ""  # loaded, not compiled
+    assert run(code.format(600), PACKAGE.parent, tmp_path / "b").stderr == ""
+
+
+@needs_jit
+def test_a_kernel_in_place_cannot_allocate():
+    @kernel_in_place
+    def fill(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(numba.core.errors.NumbaError):
+        fill(3)
+
+
+def test_importing_ccmem_loads_nothing_heavy():
+    code = (
+        "import sys, ccmem, ccmem.cli; ccmem.cli.build_parser(); "
+        "print([m for m in ('numpy', 'numba', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules])"
+    )
+    assert run(code, PACKAGE.parent, "unused").stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    for name in ccmem.__all__:
+        assert getattr(ccmem, name) is not None
+    assert set(ccmem.__all__) <= set(dir(ccmem))
+    with pytest.raises(AttributeError, match="no attribute 'CMC'"):
+        _ = ccmem.CMC

@@ -1,0 +1,99 @@
+"""A run that is killed at any moment and started again ends as if it had never been: bit for bit, event for event."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ccmem.streams.drift import drifting_sensors
+from ccmem.streams.write import write_table
+
+pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs fork and signals")
+
+# One process imports and compiles once, then forks a child for every attempt and kills it after a random while.
+KILLER = """
+import json, os, random, signal, sys, time
+from ccmem.cli import main
+
+warm_up, command, kills, seed = sys.argv[1], sys.argv[2:-2], int(sys.argv[-2]), int(sys.argv[-1])
+assert main(json.loads(warm_up)) == 0
+
+def attempt():
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            code = main(command)
+        finally:
+            os._exit(code)
+    return child
+
+start = time.perf_counter()
+child = attempt()
+assert os.waitpid(child, 0)[1] == 0
+whole = time.perf_counter() - start                     # how long a run takes without being killed
+for name in sys.stdin.read().split():
+    os.replace(name, name + ".whole")
+rng, killed, attempts = random.Random(seed), 0, 0
+deadline = time.perf_counter() + 15
+while True:
+    attempts += 1
+    child = attempt()
+    if killed < kills and time.perf_counter() < deadline:
+        time.sleep(rng.uniform(0, whole / 3))
+        os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        killed += 1
+        continue
+    assert os.WEXITSTATUS(status) == 0, status
+    if killed >= kills or time.perf_counter() > deadline:
+        break
+print(json.dumps({"killed": killed, "attempts": attempts}))
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_killed_at_random_moments_and_restarted_nothing_is_lost_or_learned_twice(tmp_path: Path, kind: str) -> None:
+    rows = 24_000
+    for part in range(3):
+        stream = drifting_sensors(rows // 3, 4, segment=700, seed=part)
+        write_table(tmp_path / f"part{part}.{kind}", stream.names, stream.chunks())
+    bad = tmp_path / "part1.csv"
+    if kind == "csv":  # some rows to be skipped, in the middle of it all
+        lines = bad.read_text().splitlines()
+        lines[4000:4000] = ["1,2", "a,b,c,d,e"]
+        bad.write_text("\n".join(lines) + "\n")
+    checkpoint, events = tmp_path / "m.safetensors", tmp_path / "e.jsonl"
+    options = ["--label", "state", "--scale", "standard", "--param", "n_slots=2", "--param", "vigilance=0.5",
+               "--param", "commit_limit=5", "--param", "recall_limit=8"]  # fmt: skip
+    command = ["learn", str(tmp_path / f"part*.{kind}"), "--checkpoint", str(checkpoint), "--events", str(events),
+               "--every", "300", "--on-bad-row", "skip", *options]  # fmt: skip
+    warm_up = ["learn", str(tmp_path / f"part0.{kind}"), "--quiet", *options]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, json.dumps(warm_up), *command, "25", "1"], input=f"{checkpoint} {events}",
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["killed"] >= 5
+    assert checkpoint.read_bytes() == Path(f"{checkpoint}.whole").read_bytes()
+    assert events.read_bytes() == Path(f"{events}.whole").read_bytes()
+    assert len(events.read_text().splitlines()) > 10
+    left = {file.name for file in tmp_path.iterdir()} - {f"part{i}.{kind}" for i in range(3)}
+    assert left == {"m.safetensors", "e.jsonl", "m.safetensors.whole", "e.jsonl.whole"}  # no lock, no temporary file
+    from ccmem.living.learner import Learner
+
+    learner = Learner.load(checkpoint)
+    assert learner.rows == rows
+    assert learner.bad_rows == (2 if kind == "csv" else 0)
+    assert learner.memory is not None
+    assert learner.memory.n_samples_seen_ == rows
