@@ -35,7 +35,7 @@ test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet -n auto $(ARGS)
 	@echo "Once more with the JIT off: the kernels as plain Python"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto -m "not data" tests/models tests/test_every_model.py tests/test_competition.py tests/test_update.py tests/test_readout.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto -m "not data" tests/models tests/test_every_model.py tests/kernels/test_competition.py tests/kernels/test_update.py tests/test_readout.py
 
 bench: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)

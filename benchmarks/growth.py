@@ -49,9 +49,13 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
     wins = np.ones(n, np.int64)
     derived = memory._derive(slots, wins) if hasattr(memory, "_derive") else {}
     memory._state = memory._state._replace(
-        prototypes=slots, rates=np.full(n, 0.01), wins=wins, counters=counters,
-        recalls=np.zeros(n_blocks + 1, np.int64), **derived,
-    )  # fmt: skip
+        prototypes=slots,
+        rates=np.full(n, 0.01),
+        wins=wins,
+        counters=counters,
+        recalls=np.zeros(n_blocks + 1, np.int64),
+        **derived,
+    )
     return memory
 
 
@@ -93,8 +97,10 @@ def predicting(memory: CCM, rows: np.ndarray) -> list[Subject]:
         return winners
 
     assert np.array_equal(memory.predict(rows), by_product()), "pruning is exact"
-    return [Subject("predict", len(rows), lambda: lambda: memory.predict(rows)),
-            Subject("predict_plain", len(rows), lambda: by_product)]  # fmt: skip
+    return [
+        Subject("predict", len(rows), lambda: lambda: memory.predict(rows)),
+        Subject("predict_plain", len(rows), lambda: by_product),
+    ]
 
 
 def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -114,10 +120,15 @@ def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[d
             times = take_turns([learning("miss", memory, rows), plain], min(rounds, 5))
             known = close_to(state.prototypes, 200, np.random.default_rng(size))
             times |= take_turns(predicting(memory, known), min(rounds, 3))
-            lines.append({
-                "kind": kind, "blocks": size, "matched": int(look_at_everything(*every)),
-                "stay": spread(stays[str(size)]), **{name: spread(values) for name, values in times.items()},
-            })  # fmt: skip
+            lines.append(
+                {
+                    "kind": kind,
+                    "blocks": size,
+                    "matched": int(look_at_everything(*every)),
+                    "stay": spread(stays[str(size)]),
+                    **{name: spread(values) for name, values in times.items()},
+                }
+            )
     return lines
 
 

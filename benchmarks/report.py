@@ -42,8 +42,13 @@ def targets(figures: Figures) -> list[tuple[str, float, bool, float | None]]:
         rows.append((f"{LABELS.get(name, name)} learning, times the bare loop", bound, True, value))
     value = _get(figures, "prediction", "IncrementalWTA", "times_sgemm", "median")
     rows.append(("predicting 60,000 rows against 125 units, times one sgemm", 1.3, True, value))
-    for peer, bound in (("PyTorch MLP", 40), ("scikit-learn MiniBatchKMeans", 100), ("artlib ART2A", 40),
-                        ("MiniSom", 60), ("River KMeans", 3000)):  # fmt: skip
+    for peer, bound in (
+        ("PyTorch MLP", 40),
+        ("scikit-learn MiniBatchKMeans", 100),
+        ("artlib ART2A", 40),
+        ("MiniSom", 60),
+        ("River KMeans", 3000),
+    ):
         value = _get(figures, "peers", peer, "ccmem_is_faster_by", "median")
         own = "OnlineMLP" if peer == "PyTorch MLP" else "CCM"
         rows.append((f"{own}, times as fast as {peer}", bound, False, value))
@@ -56,8 +61,14 @@ def targets(figures: Figures) -> list[tuple[str, float, bool, float | None]]:
         rows.append((f"CCM, {size} blocks against 10, stream that stays in one ({kind})", 1.1, True, stay))
         rows.append((f"CCM, {size} blocks, stream that misses, times the unpruned cost ({kind})", 0.1, True, miss))
     imports = _get(figures, "startup", "imports")
-    rows.append(("`ccmem --help`, times `import numpy`", 2.0, True,
-                 imports["ccmem --help"] / imports["import numpy"] if imports else None))  # fmt: skip
+    rows.append(
+        (
+            "`ccmem --help`, times `import numpy`",
+            2.0,
+            True,
+            imports["ccmem --help"] / imports["import numpy"] if imports else None,
+        )
+    )
     peaks = _get(figures, "startup", "peak_megabytes")
     rows.append(
         (
@@ -200,17 +211,30 @@ def chart(figures: Figures, path: Path) -> Path | None:
     names, values, colours = zip(*bars[::-1], strict=True)
     axes[0].barh(names, values, color=colours)
     axes[0].bar_label(axes[0].containers[0], labels=[f"{value:,.0f}" for value in values], padding=3, fontsize=8)
-    axes[0].set(xscale="log", xlabel="samples per second, one core, one sample at a time",
-                title="Learning, 784 wide, float32")  # fmt: skip
+    axes[0].set(
+        xscale="log", xlabel="samples per second, one core, one sample at a time", title="Learning, 784 wide, float32"
+    )
     axes[0].margins(x=0.12, y=0.01)
     axes[0].tick_params(axis="y", labelsize=8)
     for kind, colour in (("scattered", "tab:blue"), ("images", "tab:orange")):
         lines = [line for line in growth if line["kind"] == kind]
         for key, style, label in (("plain", ":", "misses, unpruned"), ("miss", "--", "misses"), ("stay", "-", "stays")):
-            axes[1].plot([line["blocks"] for line in lines], [1e6 * line[key]["median"] for line in lines], style,
-                         color=colour, marker="o", markersize=3, label=f"{kind}: {label}")  # fmt: skip
-    axes[1].set(xscale="log", yscale="log", xlabel="blocks of 25 slots", ylabel="microseconds a sample",
-                title="CCM: cost against the size of the memory")  # fmt: skip
+            axes[1].plot(
+                [line["blocks"] for line in lines],
+                [1e6 * line[key]["median"] for line in lines],
+                style,
+                color=colour,
+                marker="o",
+                markersize=3,
+                label=f"{kind}: {label}",
+            )
+    axes[1].set(
+        xscale="log",
+        yscale="log",
+        xlabel="blocks of 25 slots",
+        ylabel="microseconds a sample",
+        title="CCM: cost against the size of the memory",
+    )
     axes[1].legend(fontsize=8)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)

@@ -44,9 +44,17 @@ def draw(path: Path, seed: int = 0) -> CCM:
     plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 13, "text.color": INK, "axes.labelcolor": INK})
     figure = plt.figure(figsize=(13, 6.3), facecolor="white")
     grid = figure.add_gridspec(
-        3, 2, width_ratios=[2.75, 1], height_ratios=[0.62, 3.1, 0.8], left=0.075, right=0.985, top=0.9, bottom=0.085,
-        wspace=0.03, hspace=0.13,
-    )  # fmt: skip
+        3,
+        2,
+        width_ratios=[2.75, 1],
+        height_ratios=[0.62, 3.1, 0.8],
+        left=0.075,
+        right=0.985,
+        top=0.9,
+        bottom=0.085,
+        wspace=0.03,
+        hspace=0.13,
+    )
     incoming, lanes, doubt, held = (figure.add_subplot(grid[place]) for place in [(0, 0), (1, 0), (2, 0), (1, 1)])
     for axes in (incoming, lanes, doubt):
         axes.set_xlim(0, len(X))
@@ -63,8 +71,15 @@ def draw(path: Path, seed: int = 0) -> CCM:
         digit = TASKS[number // per_task][number % 2]  # one of each in turn, the nearest to this place of the stream
         rows = np.flatnonzero(classes == digit)
         image = X[rows[np.abs(rows - middle).argmin()]].reshape(8, 8)
-        incoming.imshow(image, cmap="Greys", extent=(middle - 40, middle + 40, 0.0, 1.0), aspect="auto",
-                        interpolation="nearest", vmin=0, vmax=1.05)  # fmt: skip
+        incoming.imshow(
+            image,
+            cmap="Greys",
+            extent=(middle - 40, middle + 40, 0.0, 1.0),
+            aspect="auto",
+            interpolation="nearest",
+            vmin=0,
+            vmax=1.05,
+        )
     incoming.set(xlim=(0, len(X)), ylim=(-0.15, 1.75), xticks=[], yticks=[])
     for number, (first, second) in enumerate(TASKS):
         again = "" if TASKS.index((first, second)) == number else " again"
@@ -79,18 +94,43 @@ def draw(path: Path, seed: int = 0) -> CCM:
         lanes.add_patch(Rectangle((born, n - 1 - b - 0.06), len(X) - born, 0.12, color=COLOURS[b], alpha=0.22, lw=0))
     for start, stop in itertools.pairwise(changes):
         b = block[start]
-        lanes.add_patch(FancyBboxPatch((start + 9, n - 1 - b - 0.2), stop - start - 18, 0.4, color=COLOURS[b], lw=0,
-                                       boxstyle="round,pad=0,rounding_size=9", mutation_aspect=0.012))  # fmt: skip
+        lanes.add_patch(
+            FancyBboxPatch(
+                (start + 9, n - 1 - b - 0.2),
+                stop - start - 18,
+                0.4,
+                color=COLOURS[b],
+                lw=0,
+                boxstyle="round,pad=0,rounding_size=9",
+                mutation_aspect=0.012,
+            )
+        )
     for event in memory.events_:
         start, end = n - 1 - event.from_block, n - 1 - event.to_block
         recall = event.kind == "recall"
         gap = 0.24 if end < start else -0.24
-        lanes.add_patch(FancyArrowPatch((event.step, start - gap), (event.step, end + gap), arrowstyle="-|>",
-                                        mutation_scale=15, lw=1.8, color=INK))  # fmt: skip
+        lanes.add_patch(
+            FancyArrowPatch(
+                (event.step, start - gap),
+                (event.step, end + gap),
+                arrowstyle="-|>",
+                mutation_scale=15,
+                lw=1.8,
+                color=INK,
+            )
+        )
         text = "recalled" if recall else "new block"
-        lanes.text(event.step + 18, (start + end) / 2, text, va="center", ha="left", size=13,
-                   color=INK, weight="bold" if recall else "normal",
-                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        lanes.text(
+            event.step + 18,
+            (start + end) / 2,
+            text,
+            va="center",
+            ha="left",
+            size=13,
+            color=INK,
+            weight="bold" if recall else "normal",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+        )
     lanes.set(ylim=(-0.5, n - 0.5), xticks=[], yticks=range(n), yticklabels=[f"block {n - 1 - i}" for i in range(n)])
     for label, colour in zip(lanes.get_yticklabels(), COLOURS[n - 1 :: -1], strict=True):
         label.set(color=colour, weight="bold")
@@ -112,8 +152,15 @@ def draw(path: Path, seed: int = 0) -> CCM:
         order = slots[np.argsort(-memory.win_counts_[slots])]
         for place, unit in enumerate(order):
             image = memory.prototypes_[unit].reshape(8, 8)
-            held.imshow(image, cmap="Greys", aspect="auto", interpolation="nearest", vmin=0, vmax=image.max() * 1.05,
-                        extent=(place + 0.04, place + 0.96, n - 1 - b - 0.24, n - 1 - b + 0.24))  # fmt: skip
+            held.imshow(
+                image,
+                cmap="Greys",
+                aspect="auto",
+                interpolation="nearest",
+                vmin=0,
+                vmax=image.max() * 1.05,
+                extent=(place + 0.04, place + 0.96, n - 1 - b - 0.24, n - 1 - b + 0.24),
+            )
             held.add_patch(Rectangle((place + 0.04, n - 1 - b - 0.24), 0.92, 0.48, fill=False, ec=COLOURS[b], lw=1.6))
     held.set(xlim=(-0.2, memory.n_slots), ylim=(-0.5, n - 0.5))
     held.set_title("what each block holds", size=13, color=GREY, pad=4)

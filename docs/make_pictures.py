@@ -46,8 +46,9 @@ def competition() -> None:
             *zip(x, unit, strict=True), color=BLUE if won else GREY, lw=2.4 if won else 1, ls="-" if won else ":"
         )
         by_distance.plot(*unit, "o", ms=13, color=BLUE if won else GREY)
-        by_distance.annotate(f"{distance:.2f}", (x + unit) / 2, xytext=(5, 5), textcoords="offset points",
-                             color=BLUE if won else GREY)  # fmt: skip
+        by_distance.annotate(
+            f"{distance:.2f}", (x + unit) / 2, xytext=(5, 5), textcoords="offset points", color=BLUE if won else GREY
+        )
     by_distance.plot(*x, "*", ms=20, color=ORANGE)
     bare(by_distance, 0, 4, "by distance: the nearest wins")
 
@@ -132,8 +133,9 @@ def alarm() -> None:
             alarms[step] = event.count if event.kind == "new_block" else alarms[step - 1] + 1
             recalls[step] = event.count if event.kind == "recall" else recalls[step - 1]
     figure, grid = plt.subplots(2, 2, figsize=(12, 5.2), sharex="col", height_ratios=[1.3, 1], layout="constrained")
-    for column, (change, title) in enumerate([(350, "something new: 2 and 3 for the first time"),
-                                              (1050, "something known: 0 and 1 again")]):  # fmt: skip
+    for column, (change, title) in enumerate(
+        [(350, "something new: 2 and 3 for the first time"), (1050, "something known: 0 and 1 again")]
+    ):
         part = np.arange(change - 18, change + 30)
         top, bottom = grid[:, column]
         learned = hit[part] == 1
@@ -184,8 +186,16 @@ def signature() -> None:
         left.scatter(*way[block[40:] == b][::4].T, s=5, color=colours[b], zorder=2)
         left.add_patch(Circle((x, y), spread[b] / 4, color=colours[b], alpha=0.15, lw=0))
         left.plot(x, y, "o", ms=11, color=colours[b], mec="white", zorder=3)
-        left.annotate(f"block {b}", (x, y), xytext=(0, 24), textcoords="offset points", ha="center", color=colours[b],
-                      weight="bold", zorder=4)  # fmt: skip
+        left.annotate(
+            f"block {b}",
+            (x, y),
+            xytext=(0, 24),
+            textcoords="offset points",
+            ha="center",
+            color=colours[b],
+            weight="bold",
+            zorder=4,
+        )
     left.set(xticks=[], yticks=[], aspect="equal")
     left.set_title("the mean of recent samples wanders from signature to signature", loc="left", size=12)
     left.spines[:].set_color("#d0d7de")

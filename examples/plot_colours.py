@@ -24,8 +24,9 @@ painted = memory.prototypes_[memory.predict(photograph.reshape(-1, 3))].reshape(
 
 # %%
 order = np.argsort(memory.prototypes_ @ [0.3, 0.6, 0.1])
-figure, panels = plt.subplot_mosaic([["before", "after"], ["colours", "colours"]], figsize=(10, 4.3),
-                                    height_ratios=[6, 1], layout="constrained")  # fmt: skip
+figure, panels = plt.subplot_mosaic(
+    [["before", "after"], ["colours", "colours"]], figsize=(10, 4.3), height_ratios=[6, 1], layout="constrained"
+)
 panels["before"].imshow(photograph)
 panels["before"].set_title(f"{len(np.unique(np.round(pixels @ [255, 255 * 256, 255 * 65536]))):,} colours")
 panels["after"].imshow(np.clip(painted, 0, 1))
@@ -33,8 +34,14 @@ panels["after"].set_title("12 colours")
 panels["colours"].imshow(memory.prototypes_[order][None], aspect="auto")
 for place, unit in enumerate(order):
     share = memory.win_counts_[unit] / memory.win_counts_.sum()
-    panels["colours"].text(place, 0, f"{share:.0%}", ha="center", va="center",
-                           color="white" if memory.prototypes_[unit].mean() < 0.55 else "black")  # fmt: skip
+    panels["colours"].text(
+        place,
+        0,
+        f"{share:.0%}",
+        ha="center",
+        va="center",
+        color="white" if memory.prototypes_[unit].mean() < 0.55 else "black",
+    )
 for panel in panels.values():
     panel.axis("off")
 plt.show()

@@ -59,11 +59,21 @@ for panel, (name, matrix) in zip(panels, R.items(), strict=False):
     panel.set(xlabel="tested on", ylabel="after learning", title=f"{name}: {matrix[-1].mean():.2f} in the end")
     panel.spines[:].set_visible(False)
 gates = np.concatenate(gated.gates_, axis=1)
-order = np.concatenate([80 * layer + np.argsort(gates[:, 80 * layer : 80 * layer + 80].argmax(axis=0) + 10 * ~gates[
-    :, 80 * layer : 80 * layer + 80].any(axis=0), kind="stable") for layer in (0, 1)])  # fmt: skip
+order = np.concatenate(
+    [
+        80 * layer
+        + np.argsort(
+            gates[:, 80 * layer : 80 * layer + 80].argmax(axis=0)
+            + 10 * ~gates[:, 80 * layer : 80 * layer + 80].any(axis=0),
+            kind="stable",
+        )
+        for layer in (0, 1)
+    ]
+)
 colours = np.array([[1, 1, 1], *plt.get_cmap("Set2").colors])
-panels[2].imshow(colours[np.where(gates[:, order], np.arange(1, len(gates) + 1)[:, None], 0)], aspect="auto",
-                 interpolation="nearest")  # fmt: skip
+panels[2].imshow(
+    colours[np.where(gates[:, order], np.arange(1, len(gates) + 1)[:, None], 0)], aspect="auto", interpolation="nearest"
+)
 panels[2].axvline(79.5, color="0.3")
 panels[2].set_xticks([40, 120], ["first hidden layer", "second hidden layer"])
 panels[2].set_yticks(range(len(gates)), [f"block {b}" for b in range(len(gates))])

@@ -51,8 +51,9 @@ for event in memory.events_:
 # Above, the spectrogram; below it, what the memory made of it. Three regimes, three blocks, and every return
 # recognised.
 colours = ["#0072B2", "#E69F00", "#c0392b", "#009E73", "#CC79A7"]
-figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(10, 5.6), sharex=True, height_ratios=[3, 0.5, 1],
-                                             layout="constrained")  # fmt: skip
+figure, (top, middle, bottom) = plt.subplots(
+    3, 1, figsize=(10, 5.6), sharex=True, height_ratios=[3, 0.5, 1], layout="constrained"
+)
 top.imshow(spectra.T, aspect="auto", origin="lower", cmap="magma", extent=(0, len(spectra), 1, window // 2))
 top.set(ylabel="frequency", title="what the sensor hears")
 for number, name in enumerate(shift):

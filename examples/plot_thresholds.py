@@ -28,10 +28,22 @@ def stream(seed):
 streams = [stream(seed) for seed in range(3)]
 vigilances = np.round(np.arange(0.84, 0.961, 0.01), 2)
 limits = [4, 6, 8, 10, 12, 16, 20, 25, 30]
-blocks = np.array([
-    [np.mean([CCM(n_slots=8, vigilance=v, alarm_limit=a, recall_limit=a // 2, commit_limit=10, random_state=0)
-              .partial_fit(X).n_blocks_ for X in streams]) for v in vigilances] for a in limits
-])  # fmt: skip
+blocks = np.array(
+    [
+        [
+            np.mean(
+                [
+                    CCM(n_slots=8, vigilance=v, alarm_limit=a, recall_limit=a // 2, commit_limit=10, random_state=0)
+                    .partial_fit(X)
+                    .n_blocks_
+                    for X in streams
+                ]
+            )
+            for v in vigilances
+        ]
+        for a in limits
+    ]
+)
 
 # %%
 # Where to begin? Look how similar samples are to the best slot of a small memory of the stream's beginning. Vigilance

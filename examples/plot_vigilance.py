@@ -16,8 +16,12 @@ from matplotlib.patches import Wedge
 from ccmem import ARTC2A
 
 rng = np.random.default_rng(4)
-angles = np.concatenate([rng.normal(centre, width, 80) for centre, width in
-                         [(0.3, 0.06), (1.2, 0.16), (2.4, 0.05), (3.7, 0.28), (5.3, 0.1)]])  # fmt: skip
+angles = np.concatenate(
+    [
+        rng.normal(centre, width, 80)
+        for centre, width in [(0.3, 0.06), (1.2, 0.16), (2.4, 0.05), (3.7, 0.28), (5.3, 0.1)]
+    ]
+)
 rng.shuffle(angles)
 X = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.75, 1.0, len(angles))[:, None]
 

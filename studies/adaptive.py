@@ -75,8 +75,9 @@ def make_stream(kind: str, benchmark: Benchmark, seed: int) -> TaskStream:
         stream = shuffled(y, random_state=seed)
     else:
         stream = split_by_class(y, n_tasks, blur=0.2 if kind == "blurred" else 0.0, random_state=seed)
-    return TaskStream(rows[stream.indices], stream.labelled, stream.tasks, stream.visits, stream.change_points,
-                      stream.sample_tasks)  # fmt: skip
+    return TaskStream(
+        rows[stream.indices], stream.labelled, stream.tasks, stream.visits, stream.change_points, stream.sample_tasks
+    )
 
 
 # Models ------------------------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def models(tuned: dict[str, dict[str, Any]]) -> dict[str, Make]:
         "fixed, paper's": lambda seed, _: fixed(seed),
         "fixed, tuned": lambda seed, _: fixed(seed, **tuned["fixed"]),
         "iWTA, tuned": lambda seed, benchmark: wta(seed, benchmark, **tuned["iWTA"]),
-    }  # fmt: skip
+    }
 
 
 # Trials ------------------------------------------------------------------------------------------------------------
@@ -156,13 +157,17 @@ def trial(
     if isinstance(memory, CCM):
         score = score_events(memory.events_, stream.change_points, tasks=stream.visits)
         record |= {
-            "blocks": memory.n_blocks_, "changes": score.changes, "missed": score.missed,
-            "false alarms": score.false_alarms, "delays": list(score.delays), "returns": score.returns,
+            "blocks": memory.n_blocks_,
+            "changes": score.changes,
+            "missed": score.missed,
+            "false alarms": score.false_alarms,
+            "delays": list(score.delays),
+            "returns": score.returns,
             "right recalls": score.right_recalls,
-            "floats": record["floats"] + sum(getattr(memory._state, name).size for name in ("vectors", "scalars")
-                                             if hasattr(memory._state, name))
+            "floats": record["floats"]
+            + sum(getattr(memory._state, name).size for name in ("vectors", "scalars") if hasattr(memory._state, name))
             + (memory.n_blocks_ * memory.n_features_in_ if memory.novelty == "signature" else 0),
-        }  # fmt: skip
+        }
     return record
 
 
@@ -201,8 +206,15 @@ def tune_fixed(name: str, folder: str | None) -> list[dict[str, Any]]:
             model = fixed(vigilance=vigilance, alarm_limit=alarm_limit)
             record = trial(model, benchmark, make_stream("five tasks", benchmark, 0), retention=False)
             fits = record["units"] <= 150
-            found.append({"vigilance": vigilance, "alarm_limit": alarm_limit, "ACC": record["strict ACC"],
-                          "units": record["units"], "fits": fits})  # fmt: skip
+            found.append(
+                {
+                    "vigilance": vigilance,
+                    "alarm_limit": alarm_limit,
+                    "ACC": record["strict ACC"],
+                    "units": record["units"],
+                    "fits": fits,
+                }
+            )
     return found
 
 
@@ -283,9 +295,12 @@ def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict
                     records = found.setdefault(f"{name} {kind} {label_use}", {}).setdefault(str(bound), [])
 
                     def one(
-                        seed: int, kind: str = kind, label_use: str = label_use, bound: int = bound,
+                        seed: int,
+                        kind: str = kind,
+                        label_use: str = label_use,
+                        bound: int = bound,
                         benchmark: Benchmark = benchmark,
-                    ) -> Any:  # fmt: skip
+                    ) -> Any:
                         model = signature(seed, label_use=label_use, max_units=bound)
                         return trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False)
 
@@ -304,26 +319,37 @@ def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: d
         for rows, _ in plan.chunks():
             memory.partial_fit(rows)
         score = score_events(memory.events_, [row for row, _ in plan.changes], tasks=plan.visits.tolist())
-        return {"blocks": memory.n_blocks_, "states": len(plan.levels), "changes": score.changes,
-                "missed": score.missed, "false alarms": score.false_alarms, "returns": score.returns,
-                "right recalls": score.right_recalls, "median delay": float(np.median(score.delays))}  # fmt: skip
+        return {
+            "blocks": memory.n_blocks_,
+            "states": len(plan.levels),
+            "changes": score.changes,
+            "missed": score.missed,
+            "false alarms": score.false_alarms,
+            "returns": score.returns,
+            "right recalls": score.right_recalls,
+            "median delay": float(np.median(score.delays)),
+        }
 
     found["drifting sensors, seeds 0 to 7"] = over_cores(sensors, list(range(8)))
     for name in IMAGES:
         memory = CCM(novelty="signature").fit(load(name, args.data).X_train)
         found[f"{name} in file order"] = {
-            "blocks": memory.n_blocks_, "events": len(memory.events_),
+            "blocks": memory.n_blocks_,
+            "events": len(memory.events_),
             "part learned": round(float(memory.win_counts_.sum()) / memory.n_samples_seen_, 4),
-        }  # fmt: skip
+        }
     save(found)
 
 
 SWEEPS: dict[str, tuple[float, ...]] = {
-    "false_alarm_every": (1e3, 1e4, 1e5, 1e6, 1e8, 1e10), "n_slots": (5, 10, 25, 50, 100),
-    "learning_rate": (0.1, 0.2, 0.35, 0.5, 1.0), "recent_rate": (0.005, 0.01, 0.02, 0.05, 0.1),
-    "slowest_rate": (0.0001, 0.0005, 0.001, 0.002, 0.005), "batch": (10, 15, 20, 30, 50),
+    "false_alarm_every": (1e3, 1e4, 1e5, 1e6, 1e8, 1e10),
+    "n_slots": (5, 10, 25, 50, 100),
+    "learning_rate": (0.1, 0.2, 0.35, 0.5, 1.0),
+    "recent_rate": (0.005, 0.01, 0.02, 0.05, 0.1),
+    "slowest_rate": (0.0001, 0.0005, 0.001, 0.002, 0.005),
+    "batch": (10, 15, 20, 30, 50),
     "spacing": (0.0, 0.1, 0.25, 0.5, 0.75),
-}  # fmt: skip
+}
 
 
 def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
@@ -362,8 +388,13 @@ def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[
     save({title: {"microseconds a sample": round(1e6 * s / len(X), 3)} for title, s in best.items()})
 
 
-PARTS = {"streams": streams_part, "dependent": dependent_part, "bounds": bounds_part, "parameters": parameters_part,
-         "speed": speed_part}  # fmt: skip
+PARTS = {
+    "streams": streams_part,
+    "dependent": dependent_part,
+    "bounds": bounds_part,
+    "parameters": parameters_part,
+    "speed": speed_part,
+}
 
 
 def main() -> None:
@@ -382,8 +413,11 @@ def main() -> None:
     if args.tables or args.plots:
         import adaptive_report
 
-        results = {part: json.loads((args.out / f"{part}.json").read_text())
-                   for part in PARTS if (args.out / f"{part}.json").is_file()}  # fmt: skip
+        results = {
+            part: json.loads((args.out / f"{part}.json").read_text())
+            for part in PARTS
+            if (args.out / f"{part}.json").is_file()
+        }
         if args.tables:
             print(adaptive_report.tables(results))
         if args.plots:

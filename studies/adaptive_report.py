@@ -52,13 +52,21 @@ def stream_table(results: dict[str, Any], kind: str) -> str:
             blocks = sorted({record["blocks"] for record in records if "blocks" in record})
             delays = [delay for record in records for delay in record.get("delays", [])]
             cells = [
-                name, title, str(len(records)), "-".join(map(str, sorted({blocks[0], blocks[-1]}))) if blocks else "",
-                _of(records, "missed", "changes"), f"{np.median(delays):.0f}" if delays else "",
-                _total(records, "false alarms"), _of(records, "right recalls", "returns"),
-                *(_figure(_mean(records, f)) for f in
-                  ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC", "paper BWT")),
-                _figure(_mean(records, "units"), 0), _figure(_mean(records, "floats"), 0),
-            ]  # fmt: skip
+                name,
+                title,
+                str(len(records)),
+                "-".join(map(str, sorted({blocks[0], blocks[-1]}))) if blocks else "",
+                _of(records, "missed", "changes"),
+                f"{np.median(delays):.0f}" if delays else "",
+                _total(records, "false alarms"),
+                _of(records, "right recalls", "returns"),
+                *(
+                    _figure(_mean(records, f))
+                    for f in ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC", "paper BWT")
+                ),
+                _figure(_mean(records, "units"), 0),
+                _figure(_mean(records, "floats"), 0),
+            ]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -91,9 +99,15 @@ def parameter_table(results: dict[str, Any]) -> str:
         for value, entry in values.items():
             records = [record for part in entry.values() for record in part]
             delays = [delay for record in records for delay in record["delays"]]
-            cells = [parameter, value, _figure(_mean(records, "strict ACC")), _of(records, "missed", "changes"),
-                     _total(records, "false alarms"), _of(records, "right recalls", "returns"),
-                     f"{np.median(delays):.0f}" if delays else ""]  # fmt: skip
+            cells = [
+                parameter,
+                value,
+                _figure(_mean(records, "strict ACC")),
+                _of(records, "missed", "changes"),
+                _total(records, "false alarms"),
+                _of(records, "right recalls", "returns"),
+                f"{np.median(delays):.0f}" if delays else "",
+            ]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -187,8 +201,13 @@ def draw(results: dict[str, Any], folder: Path) -> None:
             axis.set_ylabel("strict ACC (validation)")
         spare = axes.flat[len(sweeps)]
         spare.axis("off")
-        spare.legend(*axes.flat[0].get_legend_handles_labels(), loc="center left", fontsize=9, frameon=False,
-                     title="x: a change missed, a false\nalarm or a wrong recall")  # fmt: skip
+        spare.legend(
+            *axes.flat[0].get_legend_handles_labels(),
+            loc="center left",
+            fontsize=9,
+            frameon=False,
+            title="x: a change missed, a false\nalarm or a wrong recall",
+        )
         figure.savefig(folder / "parameters.png", dpi=110)
     if "bounds" in results:
         figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
@@ -197,8 +216,14 @@ def draw(results: dict[str, Any], folder: Path) -> None:
                 entry = results["bounds"].get(f"{name} {kind} readout", {})
                 bounds = sorted(entry, key=int)
                 if bounds:
-                    axis.plot([int(b) for b in bounds], [_mean(entry[b], "strict ACC") for b in bounds], style,
-                              color=f"C{i}", label=f"{name}, {kind}", markersize=4)  # fmt: skip
+                    axis.plot(
+                        [int(b) for b in bounds],
+                        [_mean(entry[b], "strict ACC") for b in bounds],
+                        style,
+                        color=f"C{i}",
+                        label=f"{name}, {kind}",
+                        markersize=4,
+                    )
         axis.set(xscale="log", xlabel="max_units", ylabel="strict ACC")
         axis.set_xticks([25, 50, 125, 250, 500, 1000, 2000], ["25", "50", "125", "250", "500", "1000", "2000"])
         axis.minorticks_off()
@@ -211,8 +236,13 @@ def draw(results: dict[str, Any], folder: Path) -> None:
             entry = results["streams"].get(name, {}).get("fixed", [])
             for limit in sorted({c["alarm_limit"] for c in entry}):
                 line = [c for c in entry if c["alarm_limit"] == limit]
-                axis.plot([c["vigilance"] for c in line], [c["ACC"] for c in line], "o-", markersize=3.5,
-                          label=f"alarm limit {limit}")  # fmt: skip
+                axis.plot(
+                    [c["vigilance"] for c in line],
+                    [c["ACC"] for c in line],
+                    "o-",
+                    markersize=3.5,
+                    label=f"alarm limit {limit}",
+                )
                 for c in line:
                     if not c["fits"]:
                         axis.plot(c["vigilance"], c["ACC"], "kx")

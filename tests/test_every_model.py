@@ -180,8 +180,15 @@ def unaligned(x):
 
 @every_model
 def test_single_samples_of_any_kind_and_after_any_change_are_learned_as_chunks_are(model):
-    kinds = [np.copy, lambda x: np.repeat(x, 2)[::2], lambda x: x.astype(">f8"), unaligned,
-             lambda x: np.vstack([x, x]).view(np.recarray)[0], np.copy, list]  # fmt: skip
+    kinds = [
+        np.copy,
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x.astype(">f8"),
+        unaligned,
+        lambda x: np.vstack([x, x]).view(np.recarray)[0],
+        np.copy,
+        list,
+    ]
     X = some_rows()
     singly, chunked = seeded(model), seeded(model)
     for k, x in enumerate(X):
@@ -257,13 +264,32 @@ def test_a_bad_row_late_in_a_chunk_is_found_before_anything_is_learned(model):
 
 
 BAD_PARAMETERS = [
-    ("learning_rate", 0.0), ("learning_rate", -0.1), ("learning_rate", 1.5), ("learning_rate", "fast"),
-    ("learning_rate", float("nan")), ("rate_decay", 0.0), ("rate_decay", 1.1), ("n_units", 0), ("n_units", 2.5),
-    ("n_units", True), ("n_winners", 0), ("p", 0.5), ("precision", 0.0), ("temperature", -1.0), ("init", "magic"),
-    ("max_units", 0), ("vigilance", 1.1), ("vigilance", -2), ("vigilance_reset", "never"), ("n_slots", 0),
-    ("recall_vigilance", 3.0), ("alarm_limit", -1), ("recall_limit", 1.5), ("commit_limit", -1),
+    ("learning_rate", 0.0),
+    ("learning_rate", -0.1),
+    ("learning_rate", 1.5),
+    ("learning_rate", "fast"),
+    ("learning_rate", float("nan")),
+    ("rate_decay", 0.0),
+    ("rate_decay", 1.1),
+    ("n_units", 0),
+    ("n_units", 2.5),
+    ("n_units", True),
+    ("n_winners", 0),
+    ("p", 0.5),
+    ("precision", 0.0),
+    ("temperature", -1.0),
+    ("init", "magic"),
+    ("max_units", 0),
+    ("vigilance", 1.1),
+    ("vigilance", -2),
+    ("vigilance_reset", "never"),
+    ("n_slots", 0),
+    ("recall_vigilance", 3.0),
+    ("alarm_limit", -1),
+    ("recall_limit", 1.5),
+    ("commit_limit", -1),
     ("counters", "sometimes"),
-]  # fmt: skip
+]
 
 
 @every_model

@@ -21,21 +21,31 @@ _orders = st.sampled_from([1.0, 2.0, 3.0, np.inf])
 PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "IncrementalWTA": {"n_units": st.integers(2, 6), "n_winners": st.integers(1, 2), "p": _orders, **_rates},
     "IncrementalGMM": {
-        "n_units": st.integers(1, 6), "precision": st.sampled_from([0.5, 1.0, 4.0]),
-        "temperature": st.sampled_from([0.0285, 0.5, 20.0]), "p": _orders, **_rates,
+        "n_units": st.integers(1, 6),
+        "precision": st.sampled_from([0.5, 1.0, 4.0]),
+        "temperature": st.sampled_from([0.0285, 0.5, 20.0]),
+        "p": _orders,
+        **_rates,
     },
     "ARTC2A": {
-        "max_units": st.sampled_from([None, 1, 2, 3, 8]), "vigilance": st.sampled_from([-1.0, 0.0, 0.7, 0.95, 1.0]),
-        "vigilance_reset": st.sampled_from(["input", "pair"]), **_rates,
+        "max_units": st.sampled_from([None, 1, 2, 3, 8]),
+        "vigilance": st.sampled_from([-1.0, 0.0, 0.7, 0.95, 1.0]),
+        "vigilance_reset": st.sampled_from(["input", "pair"]),
+        **_rates,
     },
     "CCM": {
-        "n_slots": st.integers(1, 3), "vigilance": st.sampled_from([0.0, 0.7, 0.9]),
-        "recall_vigilance": st.sampled_from([None, 0.5]), "alarm_limit": st.integers(0, 3),
-        "recall_limit": st.integers(0, 2), "commit_limit": st.integers(0, 3),
-        "counters": st.sampled_from(["consecutive", "cumulative"]), "init": st.sampled_from(["uniform", "normal"]),
-        "random_state": st.integers(0, 3), **_rates,
+        "n_slots": st.integers(1, 3),
+        "vigilance": st.sampled_from([0.0, 0.7, 0.9]),
+        "recall_vigilance": st.sampled_from([None, 0.5]),
+        "alarm_limit": st.integers(0, 3),
+        "recall_limit": st.integers(0, 2),
+        "commit_limit": st.integers(0, 3),
+        "counters": st.sampled_from(["consecutive", "cumulative"]),
+        "init": st.sampled_from(["uniform", "normal"]),
+        "random_state": st.integers(0, 3),
+        **_rates,
     },
-}  # fmt: skip
+}
 """A new model needs a line here, or test_every_model.py says so."""
 
 
@@ -51,9 +61,12 @@ def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
 
 
 _SIGNATURE = {
-    "novelty": st.just("signature"), "n_slots": st.integers(1, 4), "max_units": st.sampled_from([None, 1, 2, 3, 8]),
-    "false_alarm_every": st.sampled_from([100.0, 1e6]), "learning_rate": _rates["learning_rate"],
-}  # fmt: skip
+    "novelty": st.just("signature"),
+    "n_slots": st.integers(1, 4),
+    "max_units": st.sampled_from([None, 1, 2, 3, 8]),
+    "false_alarm_every": st.sampled_from([100.0, 1e6]),
+    "learning_rate": _rates["learning_rate"],
+}
 """CCM in its other form."""
 
 

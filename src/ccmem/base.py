@@ -22,18 +22,7 @@ from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
-from ccmem.memory import (
-    JOURNAL_LINES,
-    JOURNALED,
-    MERGE,
-    NEW_BLOCK,
-    OWN,
-    SEEN,
-    UNITS,
-    Event,
-    UnitState,
-    settled,
-)
+from ccmem.memory import JOURNAL_LINES, JOURNALED, MERGE, NEW_BLOCK, OWN, SEEN, UNITS, Event, UnitState, settled
 from ccmem.parameters import Rule, check_parameters
 
 EVENT_HISTORY = 10_000
@@ -256,8 +245,10 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         lines = journal[: counters[JOURNALED]].copy()
         counters[JOURNALED] = 0
         unit_changes = lines[:, 0] >= MERGE
-        events = [Event("new_block" if kind == NEW_BLOCK else "recall", *place)
-                  for kind, *place in lines[~unit_changes].tolist()]  # fmt: skip
+        events = [
+            Event("new_block" if kind == NEW_BLOCK else "recall", *place)
+            for kind, *place in lines[~unit_changes].tolist()
+        ]
         self._history.extend(events)
         if self._listeners:
             self._untold = (*self._untold, *events)

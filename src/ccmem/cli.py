@@ -37,9 +37,11 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".",
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+        )
         if name == command:
             importlib.import_module(f"ccmem.commands.{name}").configure(subparser)
     return parser

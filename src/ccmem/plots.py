@@ -36,8 +36,14 @@ def _memory_of(model: Any) -> Any:
     return getattr(model, "memory_", model)
 
 
-def memory_grid(model: Any, image_shape: tuple[int, int] | None = None, *, columns: int | None = None, ax: Any = None,
-                title: str | None = None) -> Any:  # fmt: skip
+def memory_grid(
+    model: Any,
+    image_shape: tuple[int, int] | None = None,
+    *,
+    columns: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
     """The prototypes of a memory as a grid of images, each on its own grey scale; slots never used stay blank.
 
     Parameters
@@ -89,8 +95,13 @@ def _stretched(image: FloatArray) -> FloatArray:
     return (image - low) / (high - low) if high > low else np.zeros_like(image)
 
 
-def memories(models: Mapping[str, Any], image_shape: tuple[int, int] | None = None, *, columns: int = 25,
-             title: str | None = None) -> Any:  # fmt: skip
+def memories(
+    models: Mapping[str, Any],
+    image_shape: tuple[int, int] | None = None,
+    *,
+    columns: int = 25,
+    title: str | None = None,
+) -> Any:
     """The memories of several models, one below the other (the paper's figure); returns the Figure."""
     heights = [-(-len(_memory_of(model).prototypes_) // columns) for model in models.values()]
     figure = _figure(columns * 0.32, sum(heights) * 0.33 + 0.45 * len(heights) + 0.3)
@@ -111,8 +122,15 @@ def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = No
     ax.imshow(R, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     for (row, column), value in np.ndenumerate(R):
         if not np.isnan(value):
-            ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8,
-                    color="white" if value < 0.6 else "black")  # fmt: skip
+            ax.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if value < 0.6 else "black",
+            )
     names = list(task_names) if task_names is not None else [str(task + 1) for task in range(R.shape[1])]
     ax.set_xticks(range(R.shape[1]), names, fontsize=8)
     ax.set_yticks(range(R.shape[0]), [str(visit + 1) for visit in range(R.shape[0])], fontsize=8)
@@ -123,8 +141,9 @@ def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = No
     return ax
 
 
-def task_matrices(matrices: Mapping[str, Any], *, task_names: Sequence[str] | None = None, columns: int = 4,
-                  title: str | None = None) -> Any:  # fmt: skip
+def task_matrices(
+    matrices: Mapping[str, Any], *, task_names: Sequence[str] | None = None, columns: int = 4, title: str | None = None
+) -> Any:
     """Several task matrices side by side; returns the Figure."""
     rows = -(-len(matrices) // columns)
     columns = min(columns, len(matrices))
@@ -154,8 +173,9 @@ def stream_trace(
     memory = _memory_of(model)
     events, steps = memory.events_, memory.n_samples_seen_
     figure = _figure(10, 4.6 if rejected is not None else 2.6)
-    panels = figure.subplots(1 if rejected is None else 2, 1, sharex=True, squeeze=False,
-                             height_ratios=None if rejected is None else (3, 2))[:, 0]  # fmt: skip
+    panels = figure.subplots(
+        1 if rejected is None else 2, 1, sharex=True, squeeze=False, height_ratios=None if rejected is None else (3, 2)
+    )[:, 0]
     ax = panels[0]
     edges = [0, *[event.step for event in events], steps]
     pointers = [events[0].from_block if events else 0, *[event.to_block for event in events]]
@@ -180,8 +200,13 @@ def stream_trace(
         share.set_ylabel(f"rejected, of last {window}", color=RED)
     for panel in panels:
         for number, step in enumerate(change_points):
-            panel.axvline(step, color="black", linestyle=":", linewidth=1,
-                          label="task changes" if number == 0 and panel is ax else None)  # fmt: skip
+            panel.axvline(
+                step,
+                color="black",
+                linestyle=":",
+                linewidth=1,
+                label="task changes" if number == 0 and panel is ax else None,
+            )
     ax.legend(loc="upper left", fontsize=8, framealpha=0.9)
     panels[-1].set_xlabel("sample")
     if title is not None:
@@ -197,8 +222,13 @@ def _alarm(rejected: Any, resets: Sequence[int]) -> IntArray:
     return step - np.maximum.accumulate(start)
 
 
-def accuracy_chart(accuracies: Mapping[str, tuple[float, float]], *, published: Mapping[str, float] | None = None,
-                   ax: Any = None, title: str | None = None) -> Any:  # fmt: skip
+def accuracy_chart(
+    accuracies: Mapping[str, tuple[float, float]],
+    *,
+    published: Mapping[str, float] | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
     """ACC of models (name -> mean, standard deviation) as bars, published values marked; returns the Axes."""
     published = published or {}
     names = list(accuracies)

@@ -30,8 +30,10 @@ from ccmem.memory import MERGE, grown
 from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
-    "n_winners": integer(1), "balanced": boolean(), "label_use": choice("readout", "merge", "guide")
-}  # fmt: skip
+    "n_winners": integer(1),
+    "balanced": boolean(),
+    "label_use": choice("readout", "merge", "guide"),
+}
 _ROWS_AT_ONCE = 1024
 _SHARPNESS = 8
 
@@ -117,8 +119,15 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     classes_: Any
     _votes: IntArray
 
-    def __init__(self, memory: CompetitiveMemory, *, n_winners: int = 1, balanced: bool = True,
-                 label_use: str = "readout", unlabeled: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        memory: CompetitiveMemory,
+        *,
+        n_winners: int = 1,
+        balanced: bool = True,
+        label_use: str = "readout",
+        unlabeled: Any = None,
+    ) -> None:
         self.memory = memory
         self.n_winners = n_winners
         self.balanced = balanced

@@ -68,8 +68,16 @@ class TaskGate(torch.nn.Module):
 
     gates: torch.Tensor
 
-    def __init__(self, memory: CCM, n_units: int, gated_units: int = 15, *, dim: int = 1, layer: int = 0,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        memory: CCM,
+        n_units: int,
+        gated_units: int = 15,
+        *,
+        dim: int = 1,
+        layer: int = 0,
+        random_state: Any = None,
+    ) -> None:
         super().__init__()
         if not isinstance(memory, CCM):
             raise TypeError(f"TaskGate: memory={memory!r} has no task pointer to open gates with; pass a CCM")
@@ -98,8 +106,9 @@ class TaskGate(torch.nn.Module):
             pointers = np.full_like(pointers, np.bincount(pointers).argmax())
         return self._as_tensor(pointers)
 
-    def forward(self, z: torch.Tensor, x: torch.Tensor | None = None, *, blocks: torch.Tensor | None = None,
-                pool: bool = False) -> torch.Tensor:  # fmt: skip
+    def forward(
+        self, z: torch.Tensor, x: torch.Tensor | None = None, *, blocks: torch.Tensor | None = None, pool: bool = False
+    ) -> torch.Tensor:
         """``z`` with all units closed that do not belong to its rows' blocks.
 
         The blocks are ``blocks`` if they are given. Otherwise in evaluation mode they are those that ``x``, the rows as

@@ -27,9 +27,14 @@ def test_digits(tmp_path, capsys):
     assert "digits, paper protocol" in text
     assert "digits, strict protocol" in text
     assert "| CCM |" in (out / "tables.md").read_text()
-    for name in ("digits.json", "report.html", "figures/digits-memories.png",
-                 "figures/digits-stream-ccm.png", "figures/digits-R-strict.png",
-                 "figures/digits-acc-paper.png"):  # fmt: skip
+    for name in (
+        "digits.json",
+        "report.html",
+        "figures/digits-memories.png",
+        "figures/digits-stream-ccm.png",
+        "figures/digits-R-strict.png",
+        "figures/digits-acc-paper.png",
+    ):
         assert (out / name).stat().st_size > 1000
 
 
@@ -84,8 +89,20 @@ def test_own_mnist_is_taken_without_being_named(tmp_path, capsys):
     for name, n in zip(FILES, (400, 400, 50, 50), strict=True):
         array = rng.integers(0, 256, (n, 5, 5)) if "images" in name else np.arange(n) % 10
         (folder / name).write_bytes(idx_bytes(array.astype(np.uint8)))
-    arguments = ["reproduce", "--trials", "1", "--models", "ccm", "--rows", "paper", "--no-figures",
-                 "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]  # fmt: skip
+    arguments = [
+        "reproduce",
+        "--trials",
+        "1",
+        "--models",
+        "ccm",
+        "--rows",
+        "paper",
+        "--no-figures",
+        "--data",
+        str(tmp_path / "data"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert text.startswith("Data set: MNIST (400 training images; source: own folder)")

@@ -32,8 +32,11 @@ def _nothing_of_the_users(monkeypatch, tmp_path):
 def contents():
     rng = np.random.default_rng(0)
     arrays = [
-        rng.integers(0, 256, (40, 6, 6)), np.arange(40) % 10, rng.integers(0, 256, (20, 6, 6)), np.arange(20) % 10,
-    ]  # fmt: skip
+        rng.integers(0, 256, (40, 6, 6)),
+        np.arange(40) % 10,
+        rng.integers(0, 256, (20, 6, 6)),
+        np.arange(20) % 10,
+    ]
     return {name: idx_bytes(array.astype(np.uint8)) for name, array in zip(FILES, arrays, strict=True)}
 
 
@@ -130,8 +133,11 @@ def source(monkeypatch, contents):
     """A source beyond this machine that has the data; its calls are counted."""
     calls = []
     entry = entry_of("mnist")
-    monkeypatch.setitem(catalogue(), "mnist", entry.__class__(
-        **{**vars(entry), "sha256": {name: digest(content) for name, content in contents.items()}}))  # fmt: skip
+    monkeypatch.setitem(
+        catalogue(),
+        "mnist",
+        entry.__class__(**{**vars(entry), "sha256": {name: digest(content) for name, content in contents.items()}}),
+    )
 
     def attempt():
         calls.append(1)
@@ -164,8 +170,11 @@ def test_damaged_cache_is_fetched_anew(source, tmp_path, capsys):
 
 def test_download_with_another_checksum_is_refused(source, monkeypatch, contents):
     other = {**contents, TRAIN_LABELS: idx_bytes(np.zeros(40, np.uint8))}
-    monkeypatch.setattr(loading, "remote_sources", lambda entry: [
-        ("bad mirror", lambda: from_contents(entry, other, "bad mirror", strict=True))])  # fmt: skip
+    monkeypatch.setattr(
+        loading,
+        "remote_sources",
+        lambda entry: [("bad mirror", lambda: from_contents(entry, other, "bad mirror", strict=True))],
+    )
     with pytest.raises(datasets.DataSetNotFound, match=f"{TRAIN_LABELS} has the SHA-256"):
         datasets.load("mnist")
 

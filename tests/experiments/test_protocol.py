@@ -94,8 +94,10 @@ def test_networks_are_taught_and_asked_by_the_protocol(benchmark, kind):
     outcomes = run(kind(), benchmark, benchmark.stream(0), ["paper"])
     assert {tuple(entry[2]) for entry in Recorder.log if entry[0] == "fit"} == {(0, 1)}
     assert {entry[0] for entry in Recorder.log} == {"fit", "pool" if kind is Pooled else "predict"}
-    first = [np.mean(benchmark.y_test[part] == task[0]) for task, part in
-             zip(benchmark.tasks, benchmark.test_parts, strict=True)]  # fmt: skip
+    first = [
+        np.mean(benchmark.y_test[part] == task[0])
+        for task, part in zip(benchmark.tasks, benchmark.test_parts, strict=True)
+    ]
     assert outcomes["paper"].R[-1].tolist() == pytest.approx(first)
     Recorder.log = []
     outcomes = run(kind(), benchmark, benchmark.stream(0), ["strict"])

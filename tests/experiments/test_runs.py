@@ -62,8 +62,12 @@ def test_same_seed_same_numbers_whatever_the_jobs(tmp_path, digits, benchmark, r
     for jobs in (1, 2):
         results = runs.Results(tmp_path / str(jobs), digits, benchmark, rows, 2, 5)
         runs.run_all(results, rows, benchmark, jobs)
-        metrics.append({name: {trial: record["protocols"] for trial, record in row["trials"].items()}
-                        for name, row in results.content["rows"].items()})  # fmt: skip
+        metrics.append(
+            {
+                name: {trial: record["protocols"] for trial, record in row["trials"].items()}
+                for name, row in results.content["rows"].items()
+            }
+        )
     assert metrics[0] == metrics[1]
     assert metrics[0]["ccm"]["0"] != metrics[0]["ccm"]["1"]
 

@@ -23,8 +23,11 @@ def run(code, source, cache, **environment):
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(source), "CCMEM_KERNEL_CACHE": str(cache), **environment},
-        capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
 
 
 @needs_jit

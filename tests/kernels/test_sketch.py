@@ -42,9 +42,13 @@ def large_memory(rng, n_blocks, n_slots, width, dtype, spread, fitted):
     if not fitted:
         derived["basis"] = np.zeros_like(derived["basis"])
     memory._state = state._replace(
-        prototypes=prototypes, wins=wins, counters=counters, rates=np.ones(n),
-        recalls=np.zeros(n_blocks + 1, np.int64), **derived,
-    )  # fmt: skip
+        prototypes=prototypes,
+        wins=wins,
+        counters=counters,
+        rates=np.ones(n),
+        recalls=np.zeros(n_blocks + 1, np.int64),
+        **derived,
+    )
     return memory
 
 
@@ -55,8 +59,15 @@ def test_pruned_and_plain_search_agree_also_at_the_threshold(data):
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
     width = data.draw(st.sampled_from([1, 2, 31, 32, 40, 100]))
     n_slots = data.draw(st.sampled_from([1, 3, 4]))
-    memory = large_memory(rng, sketch.WORTH_IT + data.draw(st.integers(1, 8)), n_slots, width, dtype,
-                          data.draw(st.sampled_from([0.0, 0.01, 0.5])), data.draw(st.booleans()))  # fmt: skip
+    memory = large_memory(
+        rng,
+        sketch.WORTH_IT + data.draw(st.integers(1, 8)),
+        n_slots,
+        width,
+        dtype,
+        data.draw(st.sampled_from([0.0, 0.01, 0.5])),
+        data.draw(st.booleans()),
+    )
     state = memory._state
     for _ in range(3):
         slot = state.prototypes[rng.integers(len(state.prototypes))]
@@ -78,8 +89,14 @@ def test_streams_that_fill_many_blocks_equal_the_naive_twin(data):
     X = rng.normal(size=(90, width)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
     order = data.draw(st.lists(st.integers(0, 89), min_size=40, max_size=40))
     X = np.vstack([X, X[order]])  # what came before comes back: recalls, and blocks that learn again
-    memory = CCM(n_slots=data.draw(st.sampled_from([1, 4])), vigilance=0.95, alarm_limit=0, commit_limit=0,
-                 recall_limit=data.draw(st.sampled_from([0, 5])), random_state=0)  # fmt: skip
+    memory = CCM(
+        n_slots=data.draw(st.sampled_from([1, 4])),
+        vigilance=0.95,
+        alarm_limit=0,
+        commit_limit=0,
+        recall_limit=data.draw(st.sampled_from([0, 5])),
+        random_state=0,
+    )
     memory.partial_fit(X)
     expected = twin(memory, X)
     expected.pop("winners")
@@ -92,8 +109,16 @@ def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
     corners = np.repeat(np.vstack([axes[:19], -axes[:19]]), 3, axis=0)  # 38 blocks, one direction each
     turn = np.vstack([axes[0], axes[0], axes[0] + axes[19], axes[19]])  # block 0 comes back and turns to a new one
     X = np.vstack([corners, turn, axes[1], axes[1], axes[19], axes[19]])
-    memory = CCM(n_slots=1, vigilance=0.5, alarm_limit=0, recall_limit=0, commit_limit=0, learning_rate=1.0,
-                 rate_decay=1.0, random_state=0).partial_fit(X)  # fmt: skip
+    memory = CCM(
+        n_slots=1,
+        vigilance=0.5,
+        alarm_limit=0,
+        recall_limit=0,
+        commit_limit=0,
+        learning_rate=1.0,
+        rate_decay=1.0,
+        random_state=0,
+    ).partial_fit(X)
     assert memory.n_blocks_ == 38 > sketch.WORTH_IT
     assert [event.to_block for event in memory.events_[-3:]] == [0, 1, 0]
     np.testing.assert_array_equal(memory.prototypes_, twin(memory, X)["prototypes_"])

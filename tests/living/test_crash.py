@@ -73,15 +73,41 @@ def test_killed_at_random_moments_and_restarted_nothing_is_lost_or_learned_twice
         lines[4000:4000] = ["1,2", "a,b,c,d,e"]
         bad.write_text("\n".join(lines) + "\n")
     checkpoint, events = tmp_path / "m.safetensors", tmp_path / "e.jsonl"
-    options = ["--label", "state", "--scale", "standard", "--param", "n_slots=2", "--param", "vigilance=0.5",
-               "--param", "commit_limit=5", "--param", "recall_limit=8"]  # fmt: skip
-    command = ["learn", str(tmp_path / f"part*.{kind}"), "--checkpoint", str(checkpoint), "--events", str(events),
-               "--every", "300", "--on-bad-row", "skip", *options]  # fmt: skip
+    options = [
+        "--label",
+        "state",
+        "--scale",
+        "standard",
+        "--param",
+        "n_slots=2",
+        "--param",
+        "vigilance=0.5",
+        "--param",
+        "commit_limit=5",
+        "--param",
+        "recall_limit=8",
+    ]
+    command = [
+        "learn",
+        str(tmp_path / f"part*.{kind}"),
+        "--checkpoint",
+        str(checkpoint),
+        "--events",
+        str(events),
+        "--every",
+        "300",
+        "--on-bad-row",
+        "skip",
+        *options,
+    ]
     warm_up = ["learn", str(tmp_path / f"part0.{kind}"), "--quiet", *options]
     done = subprocess.run(
-        [sys.executable, "-c", KILLER, json.dumps(warm_up), *command, "25", "1"], input=f"{checkpoint} {events}",
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", KILLER, json.dumps(warm_up), *command, "25", "1"],
+        input=f"{checkpoint} {events}",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["killed"] >= 5

@@ -61,10 +61,14 @@ def task_streams(draw):
 
 
 memories = st.builds(
-    QuickCCM, novelty=st.just("signature"), random_state=st.just(0), n_slots=st.integers(1, 4),
+    QuickCCM,
+    novelty=st.just("signature"),
+    random_state=st.just(0),
+    n_slots=st.integers(1, 4),
     max_units=st.sampled_from([None, 1, 2, 3, 8]),
-    false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]), learning_rate=st.sampled_from([0.1, 0.35, 1.0]),
-)  # fmt: skip
+    false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]),
+    learning_rate=st.sampled_from([0.1, 0.35, 1.0]),
+)
 
 
 def assert_is_twin(memory, expected):
@@ -115,9 +119,13 @@ def test_votes_equal_those_of_the_twin(label_use, stream, memory):
         assert classifier.votes_.sum() <= counted.win_counts_.sum()
         return
     expected = signature_twin(
-        X, tuning=QuickCCM._tuning, labels=labels.tolist(), n_labels=3, refusing=label_use == "guide",
+        X,
+        tuning=QuickCCM._tuning,
+        labels=labels.tolist(),
+        n_labels=3,
+        refusing=label_use == "guide",
         **{name: getattr(memory, name) for name in names},
-    )  # fmt: skip
+    )
     del expected["winners"]
     if len(expected["prototypes_"]):
         np.testing.assert_array_equal(classifier.votes_, expected.pop("votes_"))

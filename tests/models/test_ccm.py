@@ -40,8 +40,11 @@ def test_an_old_block_is_recalled_not_made_again():
     memory = small().partial_fit(stream((A, 30), (B, 30), (C, 30), (A, 30), (C, 30)))
     assert memory.n_blocks_ == 3
     assert [(e.kind, e.from_block, e.to_block) for e in memory.events_] == [
-        ("new_block", 0, 1), ("new_block", 1, 2), ("recall", 2, 0), ("recall", 0, 2),
-    ]  # fmt: skip
+        ("new_block", 0, 1),
+        ("new_block", 1, 2),
+        ("recall", 2, 0),
+        ("recall", 0, 2),
+    ]
     assert memory.recall_counts_.tolist() == [0, 0, 0]
 
 

@@ -87,8 +87,18 @@ def test_kernel_equals_naive_twin(activation, announced, learn, options):
         learned[:] = True
     Q = [q.astype(float) for q in net.gates_]
     gates = [[q[t] for q in Q] for t in pointers[learned]]
-    naive(X[learned], labels[learned], W, b, activation, options.get("optimizer", "sgd"), net.learning_rate,
-          options.get("momentum", 0.0), gates, n_announced=2 * announced)  # fmt: skip
+    naive(
+        X[learned],
+        labels[learned],
+        W,
+        b,
+        activation,
+        options.get("optimizer", "sgd"),
+        net.learning_rate,
+        options.get("momentum", 0.0),
+        gates,
+        n_announced=2 * announced,
+    )
     for got, expected in zip(flat(layers(net)), W + b, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     assert net.n_samples_taught_ == learned.sum()

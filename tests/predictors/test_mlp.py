@@ -173,9 +173,16 @@ def test_a_rejected_chunk_leaves_no_trace(X, y, message):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"hidden_sizes": (3, 0)}, {"hidden_sizes": 5}, {"activation": "gelu"}, {"optimizer": "lbfgs"},
-     {"learning_rate": 0}, {"learning_rate": np.nan}, {"momentum": 1.0}],
-)  # fmt: skip
+    [
+        {"hidden_sizes": (3, 0)},
+        {"hidden_sizes": 5},
+        {"activation": "gelu"},
+        {"optimizer": "lbfgs"},
+        {"learning_rate": 0},
+        {"learning_rate": np.nan},
+        {"momentum": 1.0},
+    ],
+)
 def test_parameters_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         OnlineMLP(**wrong).fit(np.ones((2, 2)), [0, 1])

@@ -26,8 +26,9 @@ dtypes = st.sampled_from([np.float32, np.float64])
 
 
 @given(length=lengths, extra=st.integers(0, 20), count=st.integers(0, 9), dtype=dtypes, seed=st.integers(0, 99))
-@pytest.mark.parametrize(("compiled", "plain"), [(add_rows, _vector._add_rows_in_python),
-                                                 (add_to_rows, _vector._add_to_rows_in_python)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("compiled", "plain"), [(add_rows, _vector._add_rows_in_python), (add_to_rows, _vector._add_to_rows_in_python)]
+)
 def test_rows(compiled, plain, length, extra, count, dtype, seed):
     rng = np.random.default_rng(seed)
     one, flat, factors = (rng.normal(size=n).astype(dtype) for n in (length, 12 * (length + extra), 10))

@@ -22,18 +22,35 @@ def trial(acc, seed=0, **more):
 def result():
     row = {"says": "says <so>", "settings": {}, "key": "k"}
     return {
-        "dataset": {"name": "notmnist", "title": "NotMNIST", "source": "here", "notes": ["odd & even"], "sha256": {},
-                    "pixels": "unit", "image_shape": [2, 2], "class_names": list("ABCD"), "n_train": 10, "n_test": 4,
-                    "tasks": [[0, 1], [2, 3]], "change_points": [5]},
-        "versions": {"ccmem": "0"}, "base_seed": 0,
+        "dataset": {
+            "name": "notmnist",
+            "title": "NotMNIST",
+            "source": "here",
+            "notes": ["odd & even"],
+            "sha256": {},
+            "pixels": "unit",
+            "image_shape": [2, 2],
+            "class_names": list("ABCD"),
+            "n_train": 10,
+            "n_test": 4,
+            "tasks": [[0, 1], [2, 3]],
+            "change_points": [5],
+        },
+        "versions": {"ccmem": "0"},
+        "base_seed": 0,
         "rows": {
-            "ccm": {**row, "title": "CCM", "trials": {
-                "0": trial(0.86, units=10, used_units=9, blocks=2, events=[]),
-                "1": trial(0.90, units=10, used_units=10, blocks=3, events=[])}},
+            "ccm": {
+                **row,
+                "title": "CCM",
+                "trials": {
+                    "0": trial(0.86, units=10, used_units=9, blocks=2, events=[]),
+                    "1": trial(0.90, units=10, used_units=10, blocks=3, events=[]),
+                },
+            },
             "ccm-tuned": {**row, "title": "CCM, tuned", "trials": {"0": trial(0.95)}},
             "mlp": {**row, "title": "MLP", "trials": {}},
         },
-    }  # fmt: skip
+    }
 
 
 def test_cells_hold_means_and_verdicts(result):

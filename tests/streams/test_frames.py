@@ -62,9 +62,11 @@ def test_set_output(name: str, kind: str, wanted: str) -> None:
     model = getattr(models, name)(random_state=0).set_output(transform=wanted).fit(FRAMES[kind](X))
     out = model.transform(FRAMES[kind](X))
     assert isinstance(out, {"pandas": pd.DataFrame, "polars": pl.DataFrame}[wanted])
-    assert list(out.columns) == model.get_feature_names_out().tolist() == [
-        f"{name.lower()}{i}" for i in range(model.n_units_)
-    ]  # fmt: skip
+    assert (
+        list(out.columns)
+        == model.get_feature_names_out().tolist()
+        == [f"{name.lower()}{i}" for i in range(model.n_units_)]
+    )
     assert np.array_equal(out.to_numpy(), getattr(models, name)(random_state=0).fit(X).transform(X))
 
 

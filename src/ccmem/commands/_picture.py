@@ -34,8 +34,14 @@ def _draw_timeline(axes: Any, facts: dict[str, Any]) -> None:
         axes.stairs(blocks, steps, baseline=None, color="0.45", linewidth=1.5)
         for kind, mark, colour in (("new_block", "^", "tab:red"), ("recall", "o", "tab:blue")):
             some = [event for event in events if event["kind"] == kind]
-            axes.plot([e["step"] for e in some], [e["to_block"] for e in some], mark, color=colour, markersize=6,
-                      label=f"{len(some)} {'new blocks' if kind == 'new_block' else 'recalls'}")  # fmt: skip
+            axes.plot(
+                [e["step"] for e in some],
+                [e["to_block"] for e in some],
+                mark,
+                color=colour,
+                markersize=6,
+                label=f"{len(some)} {'new blocks' if kind == 'new_block' else 'recalls'}",
+            )
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False)
         axes.set(xlabel="sample", ylabel="block", xlim=(0, facts["rows_seen"]))
         axes.set_title("Block in use", loc="left")
@@ -61,9 +67,10 @@ def _draw_units(figure: Any, axes: Any, facts: dict[str, Any]) -> None:
     blocks = {unit: block for block, unit in _first_units(facts)}
     if len(used) <= 40:
         several = len(blocks) > 1
-        axes.set_yticks(range(len(used)), [
-            f"{unit}" + (f"  (block {blocks[unit]})" if several and unit in blocks else "") for unit in used.tolist()
-        ])  # fmt: skip
+        axes.set_yticks(
+            range(len(used)),
+            [f"{unit}" + (f"  (block {blocks[unit]})" if several and unit in blocks else "") for unit in used.tolist()],
+        )
     part = f" (first {len(used)})" if len(used) < (wins > 0).sum() else ""
     axes.set_title("What the units stand for" + part, loc="left")
     axes.set_ylabel("unit")

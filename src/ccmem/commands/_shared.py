@@ -10,20 +10,34 @@ if TYPE_CHECKING:
     from ccmem.living.learner import Learner
 
 MODELS = {
-    "ccm": "CCM", "wta": "IncrementalWTA", "gmm": "IncrementalGMM", "artc2a": "ARTC2A", "mlp": "OnlineMLP",
+    "ccm": "CCM",
+    "wta": "IncrementalWTA",
+    "gmm": "IncrementalGMM",
+    "artc2a": "ARTC2A",
+    "mlp": "OnlineMLP",
     "gated-mlp": "GatedMLP",
-}  # fmt: skip
+}
 """Name on the command line -> class."""
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what to read and how."""
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, pattern, or - for standard input; "
-                        "the files of a folder or pattern are taken in natural order")  # fmt: skip
-    parser.add_argument("--format", choices=("csv", "ndjson", "parquet", "arrow", "npy", "npz"),
-                        help="if the name does not tell")  # fmt: skip
-    parser.add_argument("--features", metavar="A,B,...", type=lambda text: text.split(","),
-                        help="numeric columns to use (default: all but the label)")  # fmt: skip
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="file, folder, pattern, or - for standard input; "
+        "the files of a folder or pattern are taken in natural order",
+    )
+    parser.add_argument(
+        "--format", choices=("csv", "ndjson", "parquet", "arrow", "npy", "npz"), help="if the name does not tell"
+    )
+    parser.add_argument(
+        "--features",
+        metavar="A,B,...",
+        type=lambda text: text.split(","),
+        help="numeric columns to use (default: all but the label)",
+    )
     parser.add_argument(
         "--on-bad-row",
         choices=("stop", "skip"),

@@ -47,9 +47,14 @@ def _look(entry: Any, options: argparse.Namespace) -> dict[str, Any]:
     from ccmem.datasets import DataSetNotFound, fetch, locate
 
     facts: dict[str, Any] = {
-        "name": entry.name, "title": entry.title, "provenance": entry.provenance, "licence": entry.licence,
-        "sha256": dict(entry.sha256), "notes": [], "failed": False,
-    }  # fmt: skip
+        "name": entry.name,
+        "title": entry.title,
+        "provenance": entry.provenance,
+        "licence": entry.licence,
+        "sha256": dict(entry.sha256),
+        "notes": [],
+        "failed": False,
+    }
     try:
         if options.action == "fetch":
             raw, source = fetch(entry.name, folder=options.data)

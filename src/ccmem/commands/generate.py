@@ -26,8 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=int, default=8, help="how many sensors (default 8)")
     parser.add_argument("--regimes", type=int, default=4, help="how many states (default 4, at most 6)")
     parser.add_argument("--segment", type=int, default=4000, help="rows spent in a state, on average (default 4000)")
-    parser.add_argument("--missing-labels", type=float, default=0.1, metavar="SHARE",
-                        help="share of rows without label (default 0.1)")  # fmt: skip
+    parser.add_argument(
+        "--missing-labels", type=float, default=0.1, metavar="SHARE", help="share of rows without label (default 0.1)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which machine (default 0)")
     parser.add_argument("--recording", type=int, default=0, help="which of its recordings (default 0)")
     parser.add_argument("--changes", metavar="FILE", help="write the true change points as JSON")
@@ -40,8 +41,15 @@ def run(args: argparse.Namespace) -> int:
     from ccmem.streams.drift import STATES, drifting_sensors
     from ccmem.streams.write import write_table
 
-    limits = {"rows": (1, 10**9), "features": (2, 10_000), "regimes": (2, len(STATES)), "segment": (1, 10**9),
-              "missing_labels": (0, 1), "seed": (0, 2**63), "recording": (0, 2**63)}  # fmt: skip
+    limits = {
+        "rows": (1, 10**9),
+        "features": (2, 10_000),
+        "regimes": (2, len(STATES)),
+        "segment": (1, 10**9),
+        "missing_labels": (0, 1),
+        "seed": (0, 2**63),
+        "recording": (0, 2**63),
+    }
     for name, (least, most) in limits.items():
         if not least <= getattr(args, name) <= most:
             raise ValueError(f"--{name.replace('_', '-')} {getattr(args, name)} must lie between {least} and {most}")
@@ -50,9 +58,13 @@ def run(args: argparse.Namespace) -> int:
     )
     write_table(args.out, stream.names, stream.chunks())
     facts: dict[str, Any] = {
-        "rows": args.rows, "features": list(stream.names), "label": "state", "states": list(STATES[: args.regimes]),
-        "changes": len(stream.changes), "out": args.out,
-    }  # fmt: skip
+        "rows": args.rows,
+        "features": list(stream.names),
+        "label": "state",
+        "states": list(STATES[: args.regimes]),
+        "changes": len(stream.changes),
+        "out": args.out,
+    }
     if args.changes:
         changes = [{"step": step, "state": STATES[state]} for step, state in stream.changes]
         record = {"start": STATES[stream.visits[0]], "changes": changes}
@@ -60,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(facts))
     else:
-        print(f"wrote {args.rows:,} rows of {args.features} sensors to {args.out}: {args.regimes} states, "
-              f"{len(stream.changes)} changes, label column 'state'")  # fmt: skip
+        print(
+            f"wrote {args.rows:,} rows of {args.features} sensors to {args.out}: {args.regimes} states, "
+            f"{len(stream.changes)} changes, label column 'state'"
+        )
     return 0

@@ -35,8 +35,13 @@ def run(args: argparse.Namespace) -> int:
         facts = describe(checkpoint.content)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
         raise CheckpointError(f"{args.checkpoint} does not hold what a model should ({problem!r})") from problem
-    facts = {"file": args.checkpoint, "library_version": checkpoint.library_version, "schema": checkpoint.schema,
-             "digest": checkpoint.digest, **facts}  # fmt: skip
+    facts = {
+        "file": args.checkpoint,
+        "library_version": checkpoint.library_version,
+        "schema": checkpoint.schema,
+        "digest": checkpoint.digest,
+        **facts,
+    }
     if args.changes:
         facts["score"] = _score(facts["events"], Path(args.changes))
     if args.json:
@@ -108,16 +113,24 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         for entry, row in zip(blocks, counts, strict=True):
             order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
             entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
-    events = [{"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
-              for kind, step, origin, target, count in fitted["events"].tolist()]  # fmt: skip
+    events = [
+        {"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
+        for kind, step, origin, target, count in fitted["events"].tolist()
+    ]
     names = fitted.get("feature_names_in_")
     return {
-        **facts, "rows_seen": counters["seen"], "units": n_units, "features": fitted["n_features_in_"],
-        "dtype": str(state["prototypes"].dtype), "block_in_use": counters.get("pointer"),
+        **facts,
+        "rows_seen": counters["seen"],
+        "units": n_units,
+        "features": fitted["n_features_in_"],
+        "dtype": str(state["prototypes"].dtype),
+        "block_in_use": counters.get("pointer"),
         "alarm": counters.get("alarm"),
-        "labels": None if classes is None else [str(c) for c in classes], "blocks": blocks, "events": events,
+        "labels": None if classes is None else [str(c) for c in classes],
+        "blocks": blocks,
+        "events": events,
         "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "blocks": members, "names": names},
-    }  # fmt: skip
+    }
 
 
 def _stream(learner: Any) -> dict[str, Any] | None:
@@ -125,10 +138,13 @@ def _stream(learner: Any) -> dict[str, Any] | None:
         return None
     columns = learner["columns"] or {"features": [], "label": None}
     return {
-        "rows_learned": learner["rows"], "bad_rows": learner["bad_rows"], "scale": learner["scale_kind"],
-        "features": columns["features"], "label": columns["label"],
+        "rows_learned": learner["rows"],
+        "bad_rows": learner["bad_rows"],
+        "scale": learner["scale_kind"],
+        "features": columns["features"],
+        "label": columns["label"],
         "files": [{"file": entry[0], "rows": entry[1], "complete": entry[2]} for entry in learner["progress"]],
-    }  # fmt: skip
+    }
 
 
 def _text(facts: dict[str, Any], n_events: int) -> str:

@@ -46,19 +46,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="ccm (default), wta, gmm, artc2a, mlp or gated-mlp; fixed by the first run")
     parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
     parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
-    parser.add_argument("--scale", choices=("none", "unit", "standard"),
-                        help="none (default); unit: every row to length 1; standard: every column by its mean and "
-                             "deviation so far. Kept in the checkpoint and applied at prediction")  # fmt: skip
-    parser.add_argument("--every", metavar="ROWS", type=_positive, default=1_000_000,
-                        help="rows between checkpoints (default 1000000)")  # fmt: skip
-    parser.add_argument("--every-seconds", metavar="S", type=float, default=60.0,
-                        help="longest time between checkpoints (default 60)")  # fmt: skip
+    parser.add_argument(
+        "--scale",
+        choices=("none", "unit", "standard"),
+        help="none (default); unit: every row to length 1; standard: every column by its mean and "
+        "deviation so far. Kept in the checkpoint and applied at prediction",
+    )
+    parser.add_argument(
+        "--every", metavar="ROWS", type=_positive, default=1_000_000, help="rows between checkpoints (default 1000000)"
+    )
+    parser.add_argument(
+        "--every-seconds", metavar="S", type=float, default=60.0, help="longest time between checkpoints (default 60)"
+    )
     parser.add_argument("--events", metavar="FILE", help="append new blocks and recalls to FILE as lines of JSON")
     parser.add_argument("--max-rows", metavar="N", type=_positive, help="stop after N rows")
     parser.add_argument("--max-seconds", metavar="S", type=float, help="stop after S seconds")
     parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
-    parser.add_argument("--skip-seen", action="store_true",
-                        help="pass over as many rows of standard input as were read from it before")  # fmt: skip
+    parser.add_argument(
+        "--skip-seen", action="store_true", help="pass over as many rows of standard input as were read from it before"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     parser.epilog = EXAMPLE
@@ -99,10 +105,16 @@ class _Run:
         learner, new = self._learner()
         columns = learner.columns
         stream = FileStream(
-            args.sources, features=args.features or _feature_names(learner), label=args.label, format=args.format,
-            on_bad_row=args.on_bad_row, resume=learner.progress, columns=columns, skip_seen=args.skip_seen,
+            args.sources,
+            features=args.features or _feature_names(learner),
+            label=args.label,
+            format=args.format,
+            on_bad_row=args.on_bad_row,
+            resume=learner.progress,
+            columns=columns,
+            skip_seen=args.skip_seen,
             chunk_rows=min(args.every, 65_536),
-        )  # fmt: skip
+        )
         if args.again:
             from ccmem.streams.files import file_key
 
@@ -228,14 +240,19 @@ class _Run:
         elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
         facts = {
-            "model": model_name(learner.model), "rows": rows, "total_rows": learner.rows,
-            "bad_rows": stream.bad_rows, "files": sum(file != "-" for file in stream.files),
+            "model": model_name(learner.model),
+            "rows": rows,
+            "total_rows": learner.rows,
+            "bad_rows": stream.bad_rows,
+            "files": sum(file != "-" for file in stream.files),
             "seconds": round(seconds, 3),
             "rows_per_second": self._rate(learner),
             "units": memory.n_units_ if memory is not None else None,
-            "blocks": getattr(memory, "n_blocks_", None), "events": self.n_events, "stopped_by": self.why,
+            "blocks": getattr(memory, "n_blocks_", None),
+            "events": self.n_events,
+            "stopped_by": self.why,
             "checkpoint": args.checkpoint,
-        }  # fmt: skip
+        }
         if args.json:
             print(json.dumps(facts))
         elif not args.quiet:

@@ -27,11 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     add_source_options(parser)
     parser.add_argument("--checkpoint", metavar="FILE", required=True, help="what ccmem learn saved")
-    parser.add_argument("--out", metavar="FILE", default="-",
-                        help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV")  # fmt: skip
+    parser.add_argument(
+        "--out", metavar="FILE", default="-", help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV"
+    )
     parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
-    parser.add_argument("--json", action="store_true",
-                        help="print the summary as JSON (to standard error if the answers are printed)")  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON (to standard error if the answers are printed)"
+    )
     parser.epilog = EXAMPLE
 
 
@@ -149,8 +151,19 @@ class _Arrow:
         pa: Any = self._pa
         if self._writer is None:
             found = {name: next((v for v in values if v is not None), 0) for name, values in columns.items()}
-            schema = pa.schema([(name, pa.string() if isinstance(v, str) else pa.int64() if isinstance(v, (int, bool))
-                                 else pa.float64()) for name, v in found.items()])  # fmt: skip
+            schema = pa.schema(
+                [
+                    (
+                        name,
+                        pa.string()
+                        if isinstance(v, str)
+                        else pa.int64()
+                        if isinstance(v, (int, bool))
+                        else pa.float64(),
+                    )
+                    for name, v in found.items()
+                ]
+            )
             if self._kind == "parquet":
                 from pyarrow import parquet
 

@@ -27,8 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
     parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
     parser.add_argument("--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: all)")
-    parser.add_argument("--rows", nargs="+", metavar="KIND", default=list(ROWS),
-                        help="which rows: paper, tuned, signature, readings (default: all but readings)")  # fmt: skip
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        metavar="KIND",
+        default=list(ROWS),
+        help="which rows: paper, tuned, signature, readings (default: all but readings)",
+    )
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")

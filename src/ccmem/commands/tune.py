@@ -48,8 +48,15 @@ def run(options: argparse.Namespace) -> int:
     data = load(name, folder=options.data, pixels=settings()["datasets"][name]["pixels"])
     for model in models:
         command = f"ccmem tune {name} --models {model} --candidates {options.candidates} --seed {options.seed}"
-        result = tune(data, model, options.candidates, options.seed, command, jobs=options.jobs,
-                      say=lambda text: print(text, file=sys.stderr, flush=True))  # fmt: skip
+        result = tune(
+            data,
+            model,
+            options.candidates,
+            options.seed,
+            command,
+            jobs=options.jobs,
+            say=lambda text: print(text, file=sys.stderr, flush=True),
+        )
         found.setdefault(name, {})[model] = result
         write_whole(path, (json.dumps(found, indent=1) + "\n").encode())
     if options.json:

@@ -46,8 +46,9 @@ class ImageData:
     sha256: Mapping[str, str]
 
 
-def load(name: str, *, folder: str | os.PathLike[str] | None = None, pixels: str = "unit",
-         download: bool = True) -> ImageData:  # fmt: skip
+def load(
+    name: str, *, folder: str | os.PathLike[str] | None = None, pixels: str = "unit", download: bool = True
+) -> ImageData:
     """Load a data set from the first source that has it.
 
     Parameters
@@ -77,14 +78,24 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None, pixels: str
 
     height, width = raw.train_images.shape[1:]
     return ImageData(
-        name, entry.title, rows(raw.train_images), raw.train_labels.astype(np.int64), rows(raw.test_images),
-        raw.test_labels.astype(np.int64), (int(height), int(width)), entry.classes, pixels, source, raw.notes,
+        name,
+        entry.title,
+        rows(raw.train_images),
+        raw.train_labels.astype(np.int64),
+        rows(raw.test_images),
+        raw.test_labels.astype(np.int64),
+        (int(height), int(width)),
+        entry.classes,
+        pixels,
+        source,
+        raw.notes,
         raw.sha256,
-    )  # fmt: skip
+    )
 
 
-def locate(name: str, *, folder: str | os.PathLike[str] | None = None, download: bool = True,
-           must_keep: bool = False) -> tuple[RawSet, str]:  # fmt: skip
+def locate(
+    name: str, *, folder: str | os.PathLike[str] | None = None, download: bool = True, must_keep: bool = False
+) -> tuple[RawSet, str]:
     """The data set as bytes, and the source that had it; with ``must_keep`` it must also get into the cache."""
     entry = entry_of(name)
     if name == "digits":

@@ -75,9 +75,13 @@ def from_contents(entry: Entry, contents: Mapping[str, bytes], place: str, *, st
         )
     arrays = {name: parse_idx(contents[name], f"{place}: {name}") for name in FILES}
     raw = RawSet(
-        arrays[TRAIN_IMAGES], arrays[TRAIN_LABELS], arrays[TEST_IMAGES], arrays[TEST_LABELS], found,
+        arrays[TRAIN_IMAGES],
+        arrays[TRAIN_LABELS],
+        arrays[TEST_IMAGES],
+        arrays[TEST_LABELS],
+        found,
         tuple(f"{name} is not the file that the catalogue knows (SHA-256 {found[name]})" for name in differing),
-    )  # fmt: skip
+    )
     check(entry, raw, place)
     return raw
 

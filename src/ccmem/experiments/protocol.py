@@ -72,8 +72,15 @@ class Benchmark:
         )
 
     @classmethod
-    def _grouped(cls, X: FloatArray, y: IntArray, rows: IntArray, X_test: FloatArray, y_test: IntArray,
-                 tasks: tuple[tuple[int, ...], ...]) -> Benchmark:  # fmt: skip
+    def _grouped(
+        cls,
+        X: FloatArray,
+        y: IntArray,
+        rows: IntArray,
+        X_test: FloatArray,
+        y_test: IntArray,
+        tasks: tuple[tuple[int, ...], ...],
+    ) -> Benchmark:
         members = [np.flatnonzero(np.isin(y_test, classes)) for classes in tasks]
         for task, part in enumerate(members):
             if len(part) == 0:
@@ -87,8 +94,15 @@ class Benchmark:
         """The class-incremental stream of one trial, with indices into ``X``."""
         order = [label for task in self.tasks for label in task]
         stream = split_by_class(self.y[self.rows], len(self.tasks), class_order=order, random_state=seed)
-        return TaskStream(self.rows[stream.indices], stream.labelled, stream.tasks, stream.visits,
-                          stream.change_points, stream.sample_tasks, stream.chunk_size)  # fmt: skip
+        return TaskStream(
+            self.rows[stream.indices],
+            stream.labelled,
+            stream.tasks,
+            stream.visits,
+            stream.change_points,
+            stream.sample_tasks,
+            stream.chunk_size,
+        )
 
     @property
     def places(self) -> IntArray:
@@ -135,9 +149,15 @@ def never(model: Any) -> bool:
     return False
 
 
-def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str] = PROTOCOLS, *,
-        watch: Callable[[Lesson], None] | None = None,
-        stop: Callable[[Any], bool] = never) -> dict[str, Outcome]:  # fmt: skip
+def run(
+    model: Any,
+    benchmark: Benchmark,
+    stream: TaskStream,
+    protocols: Sequence[str] = PROTOCOLS,
+    *,
+    watch: Callable[[Lesson], None] | None = None,
+    stop: Callable[[Any], bool] = never,
+) -> dict[str, Outcome]:
     """Teach clones of ``model`` the stream and test them after every visit.
 
     Parameters
@@ -160,8 +180,13 @@ def run(model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequenc
     return {protocol: _run_network(model, benchmark, stream, protocol, stop) for protocol in protocols}
 
 
-def _visits(model: Any, benchmark: Benchmark, stream: TaskStream, teach: Callable[[FloatArray, IntArray], None],
-            stop: Callable[[Any], bool]) -> Iterator[tuple[int, list[int]]]:  # fmt: skip
+def _visits(
+    model: Any,
+    benchmark: Benchmark,
+    stream: TaskStream,
+    teach: Callable[[FloatArray, IntArray], None],
+    stop: Callable[[Any], bool],
+) -> Iterator[tuple[int, list[int]]]:
     """Teach visit after visit; after each, tell its index and the tasks seen so far."""
     seen: set[int] = set()
     visit = 0
@@ -178,8 +203,14 @@ def _visits(model: Any, benchmark: Benchmark, stream: TaskStream, teach: Callabl
     yield visit, sorted(seen)
 
 
-def _run_memory(model: ModalClassifier, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str],
-                watch: Callable[[Lesson], None] | None, stop: Callable[[Any], bool]) -> dict[str, Outcome]:  # fmt: skip
+def _run_memory(
+    model: ModalClassifier,
+    benchmark: Benchmark,
+    stream: TaskStream,
+    protocols: Sequence[str],
+    watch: Callable[[Lesson], None] | None,
+    stop: Callable[[Any], bool],
+) -> dict[str, Outcome]:
     classifier = clone(model).set_params(unlabeled=UNLABELED)
     places = benchmark.places
     R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}

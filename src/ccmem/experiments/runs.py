@@ -39,8 +39,9 @@ FORMAT = 1
 SAVE_SECONDS = 1.0
 
 
-def run_trial(row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS,
-              stop: Callable[[Any], bool] = never) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+def run_trial(
+    row: Row, benchmark: Benchmark, seed: int, protocols: Sequence[str] = PROTOCOLS, stop: Callable[[Any], bool] = never
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
@@ -76,8 +77,12 @@ def _keepsake(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
     if not isinstance(classifier, ModalClassifier):
         return {}
     memory = classifier.memory_
-    kept = {"prototypes": memory.prototypes_, "wins": memory.win_counts_, "votes": classifier.votes_,
-            "classes": classifier.classes_}  # fmt: skip
+    kept = {
+        "prototypes": memory.prototypes_,
+        "wins": memory.win_counts_,
+        "votes": classifier.votes_,
+        "classes": classifier.classes_,
+    }
     if isinstance(memory, CCM):
         kept["blocks"] = memory.unit_blocks_
         kept["rejected"] = np.packbits(np.concatenate(rejected))
@@ -87,24 +92,44 @@ def _keepsake(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
 class Results:
     """The JSON file of one data set: read if it is there, added to, written whole."""
 
-    def __init__(self, folder: Path, data: ImageData, benchmark: Benchmark, rows: Sequence[Row], trials: int, seed: int,
-                 *, fresh: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        folder: Path,
+        data: ImageData,
+        benchmark: Benchmark,
+        rows: Sequence[Row],
+        trials: int,
+        seed: int,
+        *,
+        fresh: bool = False,
+    ) -> None:
         self.path = folder / f"{data.name}.json"
         self.folder = folder
         self.trials = trials
         self.seed = seed
         self._saved = 0.0
         about = {
-            "name": data.name, "title": data.title, "source": data.source, "notes": list(data.notes),
-            "sha256": dict(data.sha256), "pixels": data.pixels, "image_shape": list(data.image_shape),
-            "class_names": list(data.class_names), "n_train": len(benchmark.rows), "n_test": len(benchmark.y_test),
+            "name": data.name,
+            "title": data.title,
+            "source": data.source,
+            "notes": list(data.notes),
+            "sha256": dict(data.sha256),
+            "pixels": data.pixels,
+            "image_shape": list(data.image_shape),
+            "class_names": list(data.class_names),
+            "n_train": len(benchmark.rows),
+            "n_test": len(benchmark.y_test),
             "tasks": [list(task) for task in benchmark.tasks],
             "change_points": list(benchmark.stream(0).change_points),
-        }  # fmt: skip
+        }
         earlier = {} if fresh else self._earlier()
         self.content: dict[str, Any] = {
-            "format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed, "rows": {},
-        }  # fmt: skip
+            "format": FORMAT,
+            "dataset": about,
+            "versions": versions(),
+            "base_seed": seed,
+            "rows": {},
+        }
         asked = {row.name for row in rows}
         self._others = {name: row for name, row in earlier.items() if name not in asked}
         for row in rows:
@@ -112,9 +137,12 @@ class Results:
             old = earlier.get(row.name, {})
             trials_done = old.get("trials", {}) if old.get("key") == key else {}
             self.content["rows"][row.name] = {
-                "title": row.title, "says": row.says, "settings": row.settings(), "key": key,
+                "title": row.title,
+                "says": row.says,
+                "settings": row.settings(),
+                "key": key,
                 "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
-            }  # fmt: skip
+            }
 
     def _earlier(self) -> dict[str, Any]:
         if not self.path.is_file():
@@ -131,8 +159,11 @@ class Results:
     def missing(self, row: Row) -> list[int]:
         """Trials of a row that are still to be run."""
         done = self.content["rows"][row.name]["trials"]
-        return [trial for trial in range(self.trials)
-                if str(trial) not in done or (trial == 0 and not self.keepsake_path(row.name).is_file())]  # fmt: skip
+        return [
+            trial
+            for trial in range(self.trials)
+            if str(trial) not in done or (trial == 0 and not self.keepsake_path(row.name).is_file())
+        ]
 
     def keepsake_path(self, row: str) -> Path:
         return self.folder / "memories" / f"{self.content['dataset']['name']}-{row}.npz"
@@ -164,8 +195,12 @@ def row_key(row: Row, about: dict[str, Any]) -> str:
 
 def versions() -> dict[str, str]:
     """What the results were made with."""
-    found = {"ccmem": __version__, "source": source_digest(), "python": platform.python_version(),
-             "machine": f"{platform.system()} {platform.machine()}, {cores()} cores"}  # fmt: skip
+    found = {
+        "ccmem": __version__,
+        "source": source_digest(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {cores()} cores",
+    }
     for name in ("numpy", "numba", "scikit-learn"):
         try:
             found[name] = version(name)
@@ -182,9 +217,13 @@ def cores() -> int:
 
 
 def run_all(
-    results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, *,
+    results: Results,
+    rows: Sequence[Row],
+    benchmark: Benchmark,
+    jobs: int | None = None,
+    *,
     protocols: Sequence[str] = PROTOCOLS,
-) -> None:  # fmt: skip
+) -> None:
     """Run every trial that is missing, over the cores; what is finished is kept even if this is interrupted."""
     todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
     if not todo:
@@ -196,10 +235,7 @@ def run_all(
         tasks: dict[Future[Any], tuple[Row, int]] = {
             pool.submit(
                 run_trial, row, benchmark, results.seed + trial, protocols=protocols, stop=lambda model: stop.is_set()
-            ): (
-                row,
-                trial,
-            )
+            ): (row, trial)
             for row, trial in todo
         }
         pending = set(tasks)

@@ -105,9 +105,14 @@ def paper_row(dataset: str, model: str) -> Row:
     if facts is None:
         raise ValueError(f"unknown model {model!r}; there are {', '.join(model_names())}")
     return Row(
-        model, facts["title"], facts["model"], {**facts["parameters"], **facts.get(dataset, {})},
-        facts.get("start", "own"), paper_row(dataset, facts["memory"]) if "memory" in facts else None, facts["says"],
-    )  # fmt: skip
+        model,
+        facts["title"],
+        facts["model"],
+        {**facts["parameters"], **facts.get(dataset, {})},
+        facts.get("start", "own"),
+        paper_row(dataset, facts["memory"]) if "memory" in facts else None,
+        facts["says"],
+    )
 
 
 def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:

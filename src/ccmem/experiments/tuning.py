@@ -54,8 +54,16 @@ def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
     return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in PROTOCOLS]))
 
 
-def tune(data: ImageData, model: str, count: int, seed: int, command: str, *, jobs: int | None = None,
-         say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:  # fmt: skip
+def tune(
+    data: ImageData,
+    model: str,
+    count: int,
+    seed: int,
+    command: str,
+    *,
+    jobs: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
     """The best settings found, and the search that found them, as JSON values."""
     space = settings()["search"].get(model)
     if space is None:
@@ -82,12 +90,16 @@ def tune(data: ImageData, model: str, count: int, seed: int, command: str, *, jo
     finalists = [first, *rest[: FINALISTS - 1]]
     run_over(finalists, range(1, FINAL_SEEDS))
     best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
-    say(f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
-        f"with {best['parameters'] or 'the settings it had'}")  # fmt: skip
+    say(
+        f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
+        f"with {best['parameters'] or 'the settings it had'}"
+    )
     return {
         "parameters": best["parameters"],
         "validation_score": round(float(np.mean(best["scores"])), 4),
         "untuned_score": round(float(np.mean(first["scores"])), 4),
-        "n_train": len(benchmark.rows), "n_validation": len(benchmark.y_test),
-        "command": command, "candidates": tried,
-    }  # fmt: skip
+        "n_train": len(benchmark.rows),
+        "n_validation": len(benchmark.y_test),
+        "command": command,
+        "candidates": tried,
+    }

@@ -119,8 +119,9 @@ def _is_small(X: FloatArray, prototypes: FloatArray) -> bool:
     return wide or len(X) < 8 or len(X) * prototypes.size < WORTH_A_PRODUCT or not JIT_ENABLED
 
 
-def _match(X: FloatArray, prototypes: FloatArray, competes: BoolArray, by_distance: bool, epsilon: float,
-           winners: IntArray) -> None:  # fmt: skip
+def _match(
+    X: FloatArray, prototypes: FloatArray, competes: BoolArray, by_distance: bool, epsilon: float, winners: IntArray
+) -> None:
     """For units m and a row x, the product gives s[i] = x . m[i] (- |m[i]|^2 / 2 for distances): the most wins."""
     units = np.flatnonzero(competes)
     if len(units) == 0:
@@ -144,16 +145,36 @@ def _match(X: FloatArray, prototypes: FloatArray, competes: BoolArray, by_distan
             part = rivals[tile]
             products = thread.products[: len(rows) * len(part)].reshape(len(rows), len(part))
             np.matmul(rows, part.T, out=products)
-            settle(products, offsets[tile], rows, rivals, tile.start, by_distance, epsilon, longest, len(tiles) == 1,
-                   top, best, won)  # fmt: skip
+            settle(
+                products,
+                offsets[tile],
+                rows,
+                rivals,
+                tile.start,
+                by_distance,
+                epsilon,
+                longest,
+                len(tiles) == 1,
+                top,
+                best,
+                won,
+            )
         if rivals is not prototypes:
             won[:] = units[won]
 
     in_slabs(job, len(X), len(X) * rivals.size)
 
 
-def most_similar_sketched(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, basis: FloatArray,
-                          sketches: FloatArray, ready: BoolArray, winners: IntArray) -> None:  # fmt: skip
+def most_similar_sketched(
+    X: FloatArray,
+    prototypes: FloatArray,
+    competes: BoolArray,
+    epsilon: float,
+    basis: FloatArray,
+    sketches: FloatArray,
+    ready: BoolArray,
+    winners: IntArray,
+) -> None:
     """As :func:`most_similar` for a large memory, much of which the ``sketches`` that are ``ready`` rule out.
 
     A first round over the sketches finds a good unit for every row, a second one all units that may be better. Where
@@ -185,8 +206,20 @@ def most_similar_sketched(X: FloatArray, prototypes: FloatArray, competes: BoolA
                     products = rows @ prototypes[tile].T
                     products[:, ~competes[tile]] = -np.inf
                     high = np.full(len(rows), -np.inf)
-                    settle(products, np.zeros(products.shape[1], X.dtype), rows, prototypes, start, False, epsilon,
-                           longest, False, high, best, won)  # fmt: skip
+                    settle(
+                        products,
+                        np.zeros(products.shape[1], X.dtype),
+                        rows,
+                        prototypes,
+                        start,
+                        False,
+                        epsilon,
+                        longest,
+                        False,
+                        high,
+                        best,
+                        won,
+                    )
             if not second_round:
                 settle_guesses(rows, prototypes, guess, epsilon, best, won)
 
@@ -212,8 +245,9 @@ def note_highest(bounds: FloatArray, unsure: FloatArray, first: int, top: FloatA
 
 
 @kernel
-def settle_guesses(X: FloatArray, prototypes: FloatArray, guess: IntArray, epsilon: float, best: FloatArray,
-                   winners: IntArray) -> None:  # fmt: skip
+def settle_guesses(
+    X: FloatArray, prototypes: FloatArray, guess: IntArray, epsilon: float, best: FloatArray, winners: IntArray
+) -> None:
     for r in range(X.shape[0]):
         if guess[r] >= 0:
             winners[r] = guess[r]
@@ -232,8 +266,17 @@ def count_possible(bounds: FloatArray, unsure: FloatArray, margin: float, best: 
 
 
 @kernel
-def settle_possible(bounds: FloatArray, unsure: FloatArray, margin: float, X: FloatArray, prototypes: FloatArray,
-                    first: int, epsilon: float, best: FloatArray, winners: IntArray) -> None:  # fmt: skip
+def settle_possible(
+    bounds: FloatArray,
+    unsure: FloatArray,
+    margin: float,
+    X: FloatArray,
+    prototypes: FloatArray,
+    first: int,
+    epsilon: float,
+    best: FloatArray,
+    winners: IntArray,
+) -> None:
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
         for i in range(bounds.shape[1]):
@@ -252,9 +295,20 @@ def squared_lengths(X: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def settle(products: FloatArray, offsets: FloatArray, X: FloatArray, prototypes: FloatArray, first: int,
-           by_distance: bool, epsilon: float, longest: float, only_tile: bool, top: FloatArray, best: FloatArray,
-           winners: IntArray) -> None:  # fmt: skip
+def settle(
+    products: FloatArray,
+    offsets: FloatArray,
+    X: FloatArray,
+    prototypes: FloatArray,
+    first: int,
+    by_distance: bool,
+    epsilon: float,
+    longest: float,
+    only_tile: bool,
+    top: FloatArray,
+    best: FloatArray,
+    winners: IntArray,
+) -> None:
     """Update the winner of every row with a tile of units, from their products with it.
 
     With u the rounding unit, n the width, |x| <= N and |m| <= M, a sum of n products in any order, fused or not, errs

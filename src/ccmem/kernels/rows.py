@@ -87,9 +87,14 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
         return X
     with columns_kept_on_error(estimator):
         checked: FloatArray = validate_data(
-            estimator, X, reset=reset, dtype=[np.float64, np.float32] if reset else dtype, order="C",
-            ensure_all_finite=False, ensure_min_samples=1,
-        )  # fmt: skip
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32] if reset else dtype,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=1,
+        )
         if not checked.flags.writeable:
             checked = _as_writeable(checked)
         if finite:

@@ -79,8 +79,15 @@ def sketch(
 
 
 @kernel
-def sketch_block(basis: FloatArray, prototypes: FloatArray, wins: IntArray, sketches: FloatArray, centre: FloatArray,
-                 start: int, stop: int) -> float:  # fmt: skip
+def sketch_block(
+    basis: FloatArray,
+    prototypes: FloatArray,
+    wins: IntArray,
+    sketches: FloatArray,
+    centre: FloatArray,
+    start: int,
+    stop: int,
+) -> float:
     """Sketch the slots of a block that have learned, and fill in the ball around them; return its radius."""
     h = np.empty(basis.shape[0])
     mean = np.zeros(centre.shape[0])

@@ -87,8 +87,9 @@ class Learner:
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
         """Call ``callback`` for every event from now on."""
-        for memory in {id(m): m for m in (self.model, getattr(self.model, "memory", None),
-                                           getattr(self.model, "memory_", None))}.values():  # fmt: skip
+        for memory in {
+            id(m): m for m in (self.model, getattr(self.model, "memory", None), getattr(self.model, "memory_", None))
+        }.values():
             if isinstance(memory, CompetitiveMemory):
                 memory.on_event(callback)
 
@@ -109,10 +110,12 @@ class Learner:
             "columns": columns,
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "progress": [[key, *entry[:2], list(entry.anchor) if entry.anchor else None, *entry[3:]]
-                         for key, entry in self.progress.items()],
+            "progress": [
+                [key, *entry[:2], list(entry.anchor) if entry.anchor else None, *entry[3:]]
+                for key, entry in self.progress.items()
+            ],
             "events": None if self.events is None else list(self.events),
-        }  # fmt: skip
+        }
         write_checkpoint(path, {"model": self.model, "learner": learner})
 
     @classmethod

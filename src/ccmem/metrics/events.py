@@ -42,9 +42,12 @@ class EventScore(NamedTuple):
 
 
 def score_events(
-    events: Iterable[Event | dict[str, Any]], changes: Sequence[int], *, tasks: Sequence[Any] | None = None,
+    events: Iterable[Event | dict[str, Any]],
+    changes: Sequence[int],
+    *,
+    tasks: Sequence[Any] | None = None,
     max_delay: int | None = None,
-) -> EventScore:  # fmt: skip
+) -> EventScore:
     """Score ``events`` (records, or lines of an events file) against known change points.
 
     ``tasks``, if given, names the task before the first change and after each: one more than ``changes``.
@@ -85,6 +88,11 @@ def score_events(
                 if event.kind == "new_block":
                     block_task[event.to_block] = task
     return EventScore(
-        len(changes), len(delays), len(changes) - len(delays), false_alarms, tuple(delays),
-        returns if tasks is not None else None, right if tasks is not None else None,
-    )  # fmt: skip
+        len(changes),
+        len(delays),
+        len(changes) - len(delays),
+        false_alarms,
+        tuple(delays),
+        returns if tasks is not None else None,
+        right if tasks is not None else None,
+    )

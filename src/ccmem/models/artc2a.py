@@ -40,8 +40,15 @@ from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, 
 from ccmem.parameters import Rule, choice, integer, number, optional
 
 
-def naive(X: FloatArray, max_units: int | None, vigilance: float, learning_rate: float, rate_decay: float,
-          vigilance_reset: str, epsilon: float = 1e-5) -> dict[str, Any]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    max_units: int | None,
+    vigilance: float,
+    learning_rate: float,
+    rate_decay: float,
+    vigilance_reset: str,
+    epsilon: float = 1e-5,
+) -> dict[str, Any]:
     """The rules above, read aloud."""
     M: list[FloatArray] = []
     v: list[float] = []
@@ -235,9 +242,16 @@ class ARTC2A(CompetitiveMemory):
     _derived = ("pair_similarity", "neighbours", "moved")
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, max_units: int | None = 125, *, vigilance: float = 0.9, learning_rate: float = 0.02,
-                 rate_decay: float = 1.0, vigilance_reset: str = "input",
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        max_units: int | None = 125,
+        *,
+        vigilance: float = 0.9,
+        learning_rate: float = 0.02,
+        rate_decay: float = 1.0,
+        vigilance_reset: str = "input",
+        random_state: Any = None,
+    ) -> None:
         self.max_units = max_units
         self.vigilance = vigilance
         self.learning_rate = learning_rate
@@ -284,6 +298,10 @@ class ARTC2A(CompetitiveMemory):
 
     def _settings(self) -> ARTSettings:
         return ARTSettings(
-            int(self.max_units or 0), float(self.learning_rate), float(self.rate_decay),
-            self.vigilance_reset == "input", self._epsilon, h=np.empty(len(self._state.prototypes)),
-        )  # fmt: skip
+            int(self.max_units or 0),
+            float(self.learning_rate),
+            float(self.rate_decay),
+            self.vigilance_reset == "input",
+            self._epsilon,
+            h=np.empty(len(self._state.prototypes)),
+        )

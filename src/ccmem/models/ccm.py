@@ -110,11 +110,24 @@ class CCM(CompetitiveMemory):
     _shape_parameters = ("n_slots", "novelty", "max_units")
     _tuning: ClassVar[adaptive.Tuning] = adaptive.Tuning()
 
-    def __init__(self, n_slots: int = 25, *, vigilance: float = 0.8, recall_vigilance: float | None = None,
-                 alarm_limit: int = 20, recall_limit: int = 30, commit_limit: int = 60, learning_rate: float = 0.35,
-                 rate_decay: float = 0.998, counters: str = "consecutive", init: str = "uniform",
-                 novelty: str = "vigilance", false_alarm_every: float = 1e6, max_units: int | None = None,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        n_slots: int = 25,
+        *,
+        vigilance: float = 0.8,
+        recall_vigilance: float | None = None,
+        alarm_limit: int = 20,
+        recall_limit: int = 30,
+        commit_limit: int = 60,
+        learning_rate: float = 0.35,
+        rate_decay: float = 0.998,
+        counters: str = "consecutive",
+        init: str = "uniform",
+        novelty: str = "vigilance",
+        false_alarm_every: float = 1e6,
+        max_units: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.n_slots = n_slots
         self.vigilance = vigilance
         self.recall_vigilance = recall_vigilance
@@ -252,6 +265,13 @@ class CCM(CompetitiveMemory):
                 self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning
             )
         return vigilance.new_settings(
-            self.n_slots, self.vigilance, self.recall_vigilance, self.alarm_limit, self.recall_limit,
-            self.commit_limit, self.rate_decay, self.counters, self._epsilon,
-        )  # fmt: skip
+            self.n_slots,
+            self.vigilance,
+            self.recall_vigilance,
+            self.alarm_limit,
+            self.recall_limit,
+            self.commit_limit,
+            self.rate_decay,
+            self.counters,
+            self._epsilon,
+        )

@@ -36,8 +36,16 @@ from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
 from ccmem.parameters import Rule, number
 
 
-def naive(X: FloatArray, n_units: int, precision: float, temperature: float, p: float, learning_rate: float,
-          rate_decay: float, init: FloatArray | None = None) -> dict[str, Any]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    n_units: int,
+    precision: float,
+    temperature: float,
+    p: float,
+    learning_rate: float,
+    rate_decay: float,
+    init: FloatArray | None = None,
+) -> dict[str, Any]:
     """The equations above, read aloud."""
     M = [] if init is None else [row.astype(X.dtype) for row in init]
     v, C, winners = [learning_rate] * len(M), [0] * len(M), []
@@ -153,9 +161,18 @@ class IncrementalGMM(DistanceMemory):
     }
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, n_units: int = 8, *, precision: float = 1.0, temperature: float = 0.0285, p: float = 2.0,
-                 learning_rate: float = 0.1, rate_decay: float = 1.0, init: Any = "first",
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        n_units: int = 8,
+        *,
+        precision: float = 1.0,
+        temperature: float = 0.0285,
+        p: float = 2.0,
+        learning_rate: float = 0.1,
+        rate_decay: float = 1.0,
+        init: Any = "first",
+        random_state: Any = None,
+    ) -> None:
         self.n_units = n_units
         self.precision = precision
         self.temperature = temperature
@@ -167,7 +184,12 @@ class IncrementalGMM(DistanceMemory):
 
     def _settings(self) -> GMMSettings:
         return GMMSettings(
-            int(self.n_units), float(self.precision), float(self.temperature), float(self.p),
-            float(self.learning_rate), float(self.rate_decay),
-            h=np.empty(self.n_units), near=np.empty(self.n_units, np.int64),
-        )  # fmt: skip
+            int(self.n_units),
+            float(self.precision),
+            float(self.temperature),
+            float(self.p),
+            float(self.learning_rate),
+            float(self.rate_decay),
+            h=np.empty(self.n_units),
+            near=np.empty(self.n_units, np.int64),
+        )

@@ -59,9 +59,19 @@ PER_COLUMN = ("prototypes", "basis", "middles")
 DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
 
-def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recall_vigilance: float, alarm_limit: int,
-          recall_limit: int, commit_limit: int, learning_rate: float, rate_decay: float, counters: str,
-          epsilon: float = 1e-5) -> dict[str, Any]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    first_blocks: list[FloatArray],
+    vigilance: float,
+    recall_vigilance: float,
+    alarm_limit: int,
+    recall_limit: int,
+    commit_limit: int,
+    learning_rate: float,
+    rate_decay: float,
+    counters: str,
+    epsilon: float = 1e-5,
+) -> dict[str, Any]:
     """The algorithm above, read aloud; ``first_blocks`` are the random slots, one array per block to be made."""
     n_slots = len(first_blocks[0])
     M, v, C = [first_blocks[0].copy()], [[learning_rate] * n_slots], [[0] * n_slots]
@@ -100,10 +110,16 @@ def naive(X: FloatArray, first_blocks: list[FloatArray], vigilance: float, recal
                 C.append([0] * n_slots)
                 a, r = 0, [0] * len(M)
     return {
-        "prototypes_": np.concatenate(M), "learning_rates_": np.concatenate(v), "win_counts_": np.concatenate(C),
-        "winners": winners, "n_blocks_": len(M), "task_pointer_": t, "alarm_": a,
-        "recall_counts_": r, "events_": events,
-    }  # fmt: skip
+        "prototypes_": np.concatenate(M),
+        "learning_rates_": np.concatenate(v),
+        "win_counts_": np.concatenate(C),
+        "winners": winners,
+        "n_blocks_": len(M),
+        "task_pointer_": t,
+        "alarm_": a,
+        "recall_counts_": r,
+        "events_": events,
+    }
 
 
 class VigilanceState(NamedTuple):
@@ -265,15 +281,29 @@ def learn(state: VigilanceState, settings: VigilanceSettings, X: FloatArray, win
 
 
 def new_settings(
-    n_slots: int, vigilance: float, recall_vigilance: float | None, alarm_limit: int, recall_limit: int,
-    commit_limit: int, rate_decay: float, counters: str, epsilon: float,
-) -> VigilanceSettings:  # fmt: skip
+    n_slots: int,
+    vigilance: float,
+    recall_vigilance: float | None,
+    alarm_limit: int,
+    recall_limit: int,
+    commit_limit: int,
+    rate_decay: float,
+    counters: str,
+    epsilon: float,
+) -> VigilanceSettings:
     """Settings for the kernel."""
     return VigilanceSettings(
-        int(n_slots), float(vigilance), float(vigilance if recall_vigilance is None else recall_vigilance),
-        int(alarm_limit), int(recall_limit), int(commit_limit), float(rate_decay), counters == "consecutive", epsilon,
+        int(n_slots),
+        float(vigilance),
+        float(vigilance if recall_vigilance is None else recall_vigilance),
+        int(alarm_limit),
+        int(recall_limit),
+        int(commit_limit),
+        float(rate_decay),
+        counters == "consecutive",
+        epsilon,
         h=np.empty(n_slots),
-    )  # fmt: skip
+    )
 
 
 def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
@@ -282,8 +312,9 @@ def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: 
     return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
 
 
-def new_state(n_slots: int, n_features: int, init: str, dtype: np.dtype[Any], learning_rate: float,
-              rng: np.random.Generator) -> VigilanceState:  # fmt: skip
+def new_state(
+    n_slots: int, n_features: int, init: str, dtype: np.dtype[Any], learning_rate: float, rng: np.random.Generator
+) -> VigilanceState:
     """The state before the first sample."""
     blocks = 4
     units = new_units(blocks * n_slots, n_features, dtype, learning_rate, n_own=len(OWN_COUNTERS))
@@ -353,8 +384,9 @@ def sketch_all(state: VigilanceState, settings: VigilanceSettings) -> None:
         find_by_sketches(state, nothing, state.prototypes[0], 1.0, nothing.h)
 
 
-def match(state: VigilanceState, X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float,
-          winners: IntArray) -> bool:  # fmt: skip
+def match(
+    state: VigilanceState, X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray
+) -> bool:
     """Find the winners by sketches, if there are enough of them for it to pay; tell whether it was done."""
     blocks, n = state.counters[BLOCKS], len(prototypes)
     if blocks <= WORTH_IT:

@@ -35,8 +35,15 @@ from ccmem.models._distance import DISTANCE_RULES, DistanceMemory, compete
 from ccmem.parameters import Rule, integer
 
 
-def naive(X: FloatArray, n_units: int, n_winners: int, p: float, learning_rate: float, rate_decay: float,
-          init: FloatArray | None = None) -> dict[str, Any]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    n_units: int,
+    n_winners: int,
+    p: float,
+    learning_rate: float,
+    rate_decay: float,
+    init: FloatArray | None = None,
+) -> dict[str, Any]:
     """The equations above, read aloud."""
     M = [] if init is None else [row.astype(X.dtype) for row in init]
     v, C, winners = [learning_rate] * len(M), [0] * len(M), []
@@ -116,8 +123,17 @@ class IncrementalWTA(DistanceMemory):
     _rules: ClassVar[dict[str, Rule]] = {**DISTANCE_RULES, "n_winners": integer(1)}
     _learn_kernel = staticmethod(learn)
 
-    def __init__(self, n_units: int = 8, *, n_winners: int = 1, p: float = 2.0, learning_rate: float = 0.1,
-                 rate_decay: float = 1.0, init: Any = "first", random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        n_units: int = 8,
+        *,
+        n_winners: int = 1,
+        p: float = 2.0,
+        learning_rate: float = 0.1,
+        rate_decay: float = 1.0,
+        init: Any = "first",
+        random_state: Any = None,
+    ) -> None:
         self.n_units = n_units
         self.n_winners = n_winners
         self.p = p
@@ -133,6 +149,11 @@ class IncrementalWTA(DistanceMemory):
 
     def _settings(self) -> WTASettings:
         return WTASettings(
-            int(self.n_units), int(self.n_winners), float(self.p), float(self.learning_rate), float(self.rate_decay),
-            h=np.empty(self.n_units), best=np.empty(self.n_winners, np.int64),
-        )  # fmt: skip
+            int(self.n_units),
+            int(self.n_winners),
+            float(self.p),
+            float(self.learning_rate),
+            float(self.rate_decay),
+            h=np.empty(self.n_units),
+            best=np.empty(self.n_winners, np.int64),
+        )

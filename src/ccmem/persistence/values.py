@@ -94,8 +94,15 @@ def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
         generator = _bit_generator(inside)
         if inside["bit_generator"] != "MT19937":
             raise ValueError("a RandomState must be of kind MT19937")
-        state.set_state(("MT19937", generator.state["state"]["key"], generator.state["state"]["pos"],
-                         int(inside["has_gauss"]), float(inside["gauss"])))  # fmt: skip
+        state.set_state(
+            (
+                "MT19937",
+                generator.state["state"]["key"],
+                generator.state["state"]["pos"],
+                int(inside["has_gauss"]),
+                float(inside["gauss"]),
+            )
+        )
         return state
     raise ValueError(f"{tag} is unknown or holds the wrong thing")
 

@@ -150,9 +150,12 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> NetworkSettings:
         return NetworkSettings(
-            ACTIVATIONS.index(self.activation), self._optimizer(), float(self.learning_rate), float(self.momentum),
+            ACTIVATIONS.index(self.activation),
+            self._optimizer(),
+            float(self.learning_rate),
+            float(self.momentum),
             self._undo(),
-        )  # fmt: skip
+        )
 
     def _undo(self) -> int:
         """How many samples are taken back, at least, when a block is left."""

@@ -204,9 +204,17 @@ def softmax(scores: FloatArray) -> bool:
 
 @kernel_in_place
 def teach_rows(
-    state: NetworkState, settings: NetworkSettings, block: int, start: int, place: int, width: int, rows: IntArray,
-    count: int, goes_back: bool, work: Work,
-) -> None:  # fmt: skip
+    state: NetworkState,
+    settings: NetworkSettings,
+    block: int,
+    start: int,
+    place: int,
+    width: int,
+    rows: IntArray,
+    count: int,
+    goes_back: bool,
+    work: Work,
+) -> None:
     """Send the deltas of units (``gains``) back to their inputs at ``place``, then move the units, by ``steps``."""
     inputs, weights = work.z[place : place + width], state.parameters[start:]
     if goes_back:

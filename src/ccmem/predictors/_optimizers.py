@@ -38,9 +38,14 @@ def adam_scales(number: Any, learning_rate: float, step: int) -> tuple[Any, Any,
 
 @kernel_in_place
 def move_row(
-    state: NetworkState, settings: NetworkSettings, start: int, inputs: FloatArray, is_open: FloatArray, factor: float,
+    state: NetworkState,
+    settings: NetworkSettings,
+    start: int,
+    inputs: FloatArray,
+    is_open: FloatArray,
+    factor: float,
     step: int,
-) -> None:  # fmt: skip
+) -> None:
     """Move the row at ``start`` against its gradient, factor times inputs; the weights of closed inputs stay.
 
     Loops that touch few arrays: LLVM vectorises none that touches many.
@@ -72,9 +77,17 @@ def move_row(
 
 @kernel_in_place
 def move_layer(
-    state: NetworkState, settings: NetworkSettings, start: int, stop: int, stride: int, deltas: FloatArray,
-    rows: IntArray, inputs: FloatArray, count: int, step: int,
-) -> None:  # fmt: skip
+    state: NetworkState,
+    settings: NetworkSettings,
+    start: int,
+    stop: int,
+    stride: int,
+    deltas: FloatArray,
+    rows: IntArray,
+    inputs: FloatArray,
+    count: int,
+    step: int,
+) -> None:
     """The same for a whole layer without gates; inputs that are not on the list are zero, so that means only decay."""
     weights, velocity = state.parameters[start:stop], state.velocity[start:stop]
     number, adam = weights.dtype.type, settings.optimizer == ADAM

@@ -84,8 +84,9 @@ class _Columns:
 
 def _emit(context: Any, builder: Any, signature: Any, arguments: Any, into_rows: bool) -> Any:
     """Both directions between one row and many: what is common to the many is loaded once for a tile of columns."""
-    arrays = [context.make_array(t)(context, builder, v)
-              for t, v in zip(signature.args[:4], arguments[:4], strict=True)]  # fmt: skip
+    arrays = [
+        context.make_array(t)(context, builder, v) for t, v in zip(signature.args[:4], arguments[:4], strict=True)
+    ]
     one, many, rows, factors = (array.data for array in arrays)
     stride, count = arguments[4:]
     n_columns = cgutils.unpack_tuple(builder, arrays[0].shape, 1)[0]

@@ -137,10 +137,21 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     _shape_parameters = (*OnlineNetwork._shape_parameters, "gated_units", "undo")
     memory_: CCM
 
-    def __init__(self, memory: CCM | None = None, *, hidden_sizes: Sequence[int] = (110, 104),
-                 gated_units: int | Sequence[int] = 15, learn: str = "accepted", undo: int = 100,
-                 activation: str = "relu", optimizer: str = "sgd", learning_rate: float = 0.01, momentum: float = 0.0,
-                 unlabeled: Any = None, random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        memory: CCM | None = None,
+        *,
+        hidden_sizes: Sequence[int] = (110, 104),
+        gated_units: int | Sequence[int] = 15,
+        learn: str = "accepted",
+        undo: int = 100,
+        activation: str = "relu",
+        optimizer: str = "sgd",
+        learning_rate: float = 0.01,
+        momentum: float = 0.0,
+        unlabeled: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.memory = memory
         self.hidden_sizes = hidden_sizes
         self.gated_units = gated_units

@@ -34,20 +34,33 @@ from ccmem.labels import code_of
 from ccmem.predictors._estimator import OnlineNetwork
 
 
-def naive(X: FloatArray, codes: IntArray, W: list[FloatArray], b: list[FloatArray], activation: str, optimizer: str,
-          learning_rate: float, momentum: float = 0.0,
-          gates: list[list[FloatArray]] | None = None, n_announced: int = 0) -> list[FloatArray]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    codes: IntArray,
+    W: list[FloatArray],
+    b: list[FloatArray],
+    activation: str,
+    optimizer: str,
+    learning_rate: float,
+    momentum: float = 0.0,
+    gates: list[list[FloatArray]] | None = None,
+    n_announced: int = 0,
+) -> list[FloatArray]:
     """The equations above, read aloud: learn all rows, changing ``W`` and ``b``; return each row's p before its step.
 
     ``gates`` has one list for every row with the gate vector of every hidden layer; where it is given, a weight moves
     only if both its ends are open, and the classes are those learned with the same gates.
     """
     phi: dict[str, Callable[[Any], Any]] = {
-        "relu": lambda h: np.maximum(h, 0), "tanh": np.tanh, "sigmoid": lambda h: 1 / (1 + np.exp(-h)),
-    }  # fmt: skip
+        "relu": lambda h: np.maximum(h, 0),
+        "tanh": np.tanh,
+        "sigmoid": lambda h: 1 / (1 + np.exp(-h)),
+    }
     slope: dict[str, Callable[[Any], Any]] = {
-        "relu": lambda z: (z > 0) * 1.0, "tanh": lambda z: 1 - z**2, "sigmoid": lambda z: z * (1 - z),
-    }  # fmt: skip
+        "relu": lambda z: (z > 0) * 1.0,
+        "tanh": lambda z: 1 - z**2,
+        "sigmoid": lambda z: z * (1 - z),
+    }
     parameters = W + b
     v = [np.zeros_like(p) for p in parameters]
     s = [np.zeros_like(p) for p in parameters]
@@ -114,9 +127,17 @@ class OnlineMLP(OnlineNetwork):
     n_samples_seen_, n_samples_taught_ : how many samples came, and how many of them had a label.
     """
 
-    def __init__(self, hidden_sizes: Sequence[int] = (110, 104), *, activation: str = "relu", optimizer: str = "sgd",
-                 learning_rate: float = 0.01, momentum: float = 0.0, unlabeled: Any = None,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (110, 104),
+        *,
+        activation: str = "relu",
+        optimizer: str = "sgd",
+        learning_rate: float = 0.01,
+        momentum: float = 0.0,
+        unlabeled: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.activation = activation
         self.optimizer = optimizer

@@ -16,8 +16,14 @@ from ccmem.report.text import for_markdown, for_terminal
 __all__ = ["Cell", "Line", "Table", "for_markdown", "for_terminal", "page", "summary", "tables", "write_report"]
 
 
-def write_report(results: Mapping[str, Mapping[str, Any]], folder: Path, command: str, *, figures: bool = True,
-                 seconds: float | None = None) -> Path:  # fmt: skip
+def write_report(
+    results: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+    command: str,
+    *,
+    figures: bool = True,
+    seconds: float | None = None,
+) -> Path:
     """Write figures, tables.md and report.html into ``folder``; return the page's path."""
     pictures: dict[str, list[tuple[str, bytes]]] = {}
     if figures:

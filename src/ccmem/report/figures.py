@@ -34,9 +34,13 @@ class KeptMemory:
                 return None
             rejected = np.unpackbits(kept["rejected"], count=n_samples).astype(bool) if "rejected" in kept else None
             return cls(
-                kept["prototypes"], kept["wins"], [Event(**event) for event in trial.get("events", [])], n_samples,
-                rejected, kept.get("blocks"),
-            )  # fmt: skip
+                kept["prototypes"],
+                kept["wins"],
+                [Event(**event) for event in trial.get("events", [])],
+                n_samples,
+                rejected,
+                kept.get("blocks"),
+            )
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
@@ -53,8 +57,11 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
             caption = f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row."
             yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
     for protocol in PROTOCOLS:
-        published = {row["title"]: experiments.paper()[name][row_name]["ACC"][0] for row_name, row in rows.items()
-                     if protocol == PAPER and row_name in experiments.paper().get(name, {})}  # fmt: skip
+        published = {
+            row["title"]: experiments.paper()[name][row_name]["ACC"][0]
+            for row_name, row in rows.items()
+            if protocol == PAPER and row_name in experiments.paper().get(name, {})
+        }
         bars = {row["title"]: _spread(row, protocol) for row in rows.values()}
         axes = plots.accuracy_chart(bars, published=published, title=f"{title}, {protocol} protocol")
         yield (

@@ -39,8 +39,12 @@ side where that counts, <b>missed</b> neither. Quoted rows are printed in the pa
 """
 
 
-def page(results: Mapping[str, Mapping[str, Any]], figures: Mapping[str, Sequence[tuple[str, bytes]]], command: str,
-         seconds: float | None = None) -> str:  # fmt: skip
+def page(
+    results: Mapping[str, Mapping[str, Any]],
+    figures: Mapping[str, Sequence[tuple[str, bytes]]],
+    command: str,
+    seconds: float | None = None,
+) -> str:
     """The report; ``figures`` holds (caption, PNG) per data set."""
     links = "".join(f'<a href="#{name}">{escape(result["dataset"]["title"])}</a>' for name, result in results.items())
     took = f" It took {seconds:.0f} s." if seconds is not None else ""

@@ -133,13 +133,20 @@ def summary(result: Mapping[str, Any]) -> dict[str, Any]:
     for table in tables(result):
         found["protocols"][table.protocol] = {
             line.name: {
-                "title": line.title, "trials": line.n_trials, "units": line.units,
+                "title": line.title,
+                "trials": line.n_trials,
+                "units": line.units,
                 "metrics": {
-                    cell.metric: {"mean": cell.mean, "std": cell.std, "paper": cell.paper and list(cell.paper),
-                                  "difference": cell.difference, "verdict": cell.verdict}
+                    cell.metric: {
+                        "mean": cell.mean,
+                        "std": cell.std,
+                        "paper": cell.paper and list(cell.paper),
+                        "difference": cell.difference,
+                        "verdict": cell.verdict,
+                    }
                     for cell in line.cells
                 },
             }
             for line in table.lines
-        }  # fmt: skip
+        }
     return found

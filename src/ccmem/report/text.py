@@ -21,11 +21,16 @@ def compared(table: Table) -> list[tuple[str, ...]]:
         for number, cell in enumerate(cell for cell in line.cells if cell.paper is not None):
             assert cell.paper is not None
             gap = cell.difference
-            found.append((
-                line.title if number == 0 else "", cell.metric, figure(*cell.paper),
-                "quoted, not run" if cell.verdict == QUOTED else figure(cell.mean, cell.std),
-                "" if gap is None else f"{gap:+.4f}", "" if cell.verdict == QUOTED else cell.verdict,
-            ))  # fmt: skip
+            found.append(
+                (
+                    line.title if number == 0 else "",
+                    cell.metric,
+                    figure(*cell.paper),
+                    "quoted, not run" if cell.verdict == QUOTED else figure(cell.mean, cell.std),
+                    "" if gap is None else f"{gap:+.4f}",
+                    "" if cell.verdict == QUOTED else cell.verdict,
+                )
+            )
     return found
 
 

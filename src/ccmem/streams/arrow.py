@@ -31,8 +31,14 @@ class ArrowTable:
         self.numeric = [
             field.name for field in schema if _is_numeric(pa, field.type) and not pa.types.is_boolean(field.type)
         ]
-        small = (pa.types.is_float32, pa.types.is_float16, pa.types.is_int8, pa.types.is_uint8, pa.types.is_int16,
-                 pa.types.is_uint16)  # fmt: skip
+        small = (
+            pa.types.is_float32,
+            pa.types.is_float16,
+            pa.types.is_int8,
+            pa.types.is_uint8,
+            pa.types.is_int16,
+            pa.types.is_uint16,
+        )
         self.single = {field.name for field in schema if any(is_small(field.type) for is_small in small)}
         self._schema = schema
 

@@ -76,11 +76,19 @@ class FileStream:
     """Chunks of rows of one file after another. Made by :func:`read_files`, which explains the parameters."""
 
     def __init__(
-        self, sources: Source | Sequence[Source], *, features: Sequence[str] | None = None, label: str | None = None,
-        format: str | None = None, on_bad_row: str = "stop", dtype: Any = None,
-        resume: Mapping[str, Progress] | None = None, columns: Columns | None = None, skip_seen: bool = False,
+        self,
+        sources: Source | Sequence[Source],
+        *,
+        features: Sequence[str] | None = None,
+        label: str | None = None,
+        format: str | None = None,
+        on_bad_row: str = "stop",
+        dtype: Any = None,
+        resume: Mapping[str, Progress] | None = None,
+        columns: Columns | None = None,
+        skip_seen: bool = False,
         chunk_rows: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if on_bad_row not in ("stop", "skip"):
             raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
         if format is not None and format not in FORMATS:
@@ -188,10 +196,16 @@ class FileStream:
 
 
 def read_files(
-    sources: Source | Sequence[Source], *, features: Sequence[str] | None = None, label: str | None = None,
-    format: str | None = None, on_bad_row: str = "stop", dtype: Any = None,
-    resume: Mapping[str, Progress] | None = None, chunk_rows: int | None = None,
-) -> FileStream:  # fmt: skip
+    sources: Source | Sequence[Source],
+    *,
+    features: Sequence[str] | None = None,
+    label: str | None = None,
+    format: str | None = None,
+    on_bad_row: str = "stop",
+    dtype: Any = None,
+    resume: Mapping[str, Progress] | None = None,
+    chunk_rows: int | None = None,
+) -> FileStream:
     """A stream of (rows, labels) from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
 
     Parameters
@@ -207,9 +221,15 @@ def read_files(
     chunk_rows : most rows in a chunk; None takes what is convenient (a few megabytes)
     """
     return FileStream(
-        sources, features=features, label=label, format=format, on_bad_row=on_bad_row, dtype=dtype, resume=resume,
+        sources,
+        features=features,
+        label=label,
+        format=format,
+        on_bad_row=on_bad_row,
+        dtype=dtype,
+        resume=resume,
         chunk_rows=chunk_rows,
-    )  # fmt: skip
+    )
 
 
 def as_chunks(
@@ -254,8 +274,11 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
         if source == STDIN or path.is_file() or (path.exists() and not path.is_dir()):
             files.append(source)
         elif path.is_dir():
-            inside = [f for f in path.rglob("*") if f.is_file()
-                      and not any(part.startswith((".", "_")) for part in f.relative_to(path).parts)]  # fmt: skip
+            inside = [
+                f
+                for f in path.rglob("*")
+                if f.is_file() and not any(part.startswith((".", "_")) for part in f.relative_to(path).parts)
+            ]
             known = [str(f) for f in inside if format is not None or format_of(str(f)) is not None]
             if not known:
                 raise SourceError(f"the folder {source} holds no file that can be read ({', '.join(FORMATS)})")

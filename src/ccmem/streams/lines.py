@@ -154,10 +154,13 @@ class CSVTable(LineTable):
                 arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=self.columns),
                 arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=b'"' in block),
                 arrow_csv.ConvertOptions(
-                    column_types=types, include_columns=wanted, null_values=[""], strings_can_be_null=True,
+                    column_types=types,
+                    include_columns=wanted,
+                    null_values=[""],
+                    strings_can_be_null=True,
                     quoted_strings_can_be_null=True,
                 ),
-            )  # fmt: skip
+            )
         except pa.ArrowException:
             return None
         if columns.label is not None and columns.text_labels is False:

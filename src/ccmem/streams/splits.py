@@ -84,8 +84,15 @@ def class_tasks(y: Any, n_tasks: int = 5, class_order: Sequence[Any] | None = No
     return tuple(tuple(part.tolist()) for part in np.array_split(order, n_tasks))
 
 
-def split_by_class(y: Any, n_tasks: int = 5, *, class_order: Sequence[Any] | None = None, blur: float = 0.0,
-                   label_fraction: float = 1.0, random_state: Any = None) -> TaskStream:  # fmt: skip
+def split_by_class(
+    y: Any,
+    n_tasks: int = 5,
+    *,
+    class_order: Sequence[Any] | None = None,
+    blur: float = 0.0,
+    label_fraction: float = 1.0,
+    random_state: Any = None,
+) -> TaskStream:
     """Class-incremental: one task after the other, each with its own classes, shuffled once.
 
     Parameters
@@ -107,9 +114,16 @@ def split_by_class(y: Any, n_tasks: int = 5, *, class_order: Sequence[Any] | Non
     return _stream(np.asarray(y), tasks, tuple(range(len(tasks))), blur, label_fraction, random_state)
 
 
-def recurring_tasks(y: Any, visits: Sequence[int], n_tasks: int = 5, *, class_order: Sequence[Any] | None = None,
-                    blur: float = 0.0, label_fraction: float = 1.0,
-                    random_state: Any = None) -> TaskStream:  # fmt: skip
+def recurring_tasks(
+    y: Any,
+    visits: Sequence[int],
+    n_tasks: int = 5,
+    *,
+    class_order: Sequence[Any] | None = None,
+    blur: float = 0.0,
+    label_fraction: float = 1.0,
+    random_state: Any = None,
+) -> TaskStream:
     """Tasks that come back: ``visits`` names the task of every visit (0 1 0 2 1 ...).
 
     The samples of a task are divided evenly over its visits, so none comes twice. Other parameters as in
@@ -128,8 +142,14 @@ def shuffled(y: Any, *, label_fraction: float = 1.0, random_state: Any = None) -
     return _stream(np.asarray(y), class_tasks(y, 1), (0,), 0.0, label_fraction, random_state)
 
 
-def _stream(y: Any, tasks: tuple[tuple[Any, ...], ...], visits: tuple[int, ...], blur: float, label_fraction: float,
-            random_state: Any) -> TaskStream:  # fmt: skip
+def _stream(
+    y: Any,
+    tasks: tuple[tuple[Any, ...], ...],
+    visits: tuple[int, ...],
+    blur: float,
+    label_fraction: float,
+    random_state: Any,
+) -> TaskStream:
     for name, value in (("blur", blur), ("label_fraction", label_fraction)):
         if not 0.0 <= value <= 1.0:
             raise ValueError(f"{name}={value!r} is not possible; it must be a number in [0, 1]")

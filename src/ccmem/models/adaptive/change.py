@@ -35,7 +35,7 @@ from ccmem.models.adaptive.signature import (
     observe,
     quantile,
     shift,
-)  # fmt: skip
+)
 
 BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST, FILLED = range(OWN, OWN + 8)
 """Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
@@ -197,10 +197,9 @@ def strays(state: Any, settings: Any, z: float, z_wander: float) -> bool:
     fast *= quantile(effective_dimensions(statistics), z)
     far = squared_distance(batch, state.means[state.counters[POINTER]])
     near = squared_distance(batch, state.vectors[REFERENCE])
-    return (
-        far > fast + limit(statistics, WANDER, part + statistics[WEIGHT], z, z_wander)
-        or near > fast + limit(statistics, DRIFT, part + scalars[REFERENCE_WEIGHT], z, z_wander)
-    )  # fmt: skip
+    return far > fast + limit(statistics, WANDER, part + statistics[WEIGHT], z, z_wander) or near > fast + limit(
+        statistics, DRIFT, part + scalars[REFERENCE_WEIGHT], z, z_wander
+    )
 
 
 @kernel_in_place

@@ -158,35 +158,53 @@ def new_settings(
     wander = min(0.05, 1.0 / (tuning.recent_rate * false_alarm_every))  # no batch is independent of this
     normal = NormalDist()
     return SignatureSettings(
-        n_slots=int(n_slots), max_units=int(max_units or 0), learning_rate=float(learning_rate),
-        recent_rate=tuning.recent_rate, slowest_rate=tuning.slowest_rate, reference_rate=tuning.reference_rate,
-        batch=tuning.batch, least_batches=tuning.least_batches, recall_batches=tuning.recall_batches,
+        n_slots=int(n_slots),
+        max_units=int(max_units or 0),
+        learning_rate=float(learning_rate),
+        recent_rate=tuning.recent_rate,
+        slowest_rate=tuning.slowest_rate,
+        reference_rate=tuning.reference_rate,
+        batch=tuning.batch,
+        least_batches=tuning.least_batches,
+        recall_batches=tuning.recall_batches,
         most_batches=tuning.most_batches,
-        z_suspect=-normal.inv_cdf(suspect), z_confirm=-normal.inv_cdf(confirm),
-        z_recall=-normal.inv_cdf(tuning.recall_level), z_new=-normal.inv_cdf(tuning.new_level),
-        z_wander=-normal.inv_cdf(wander), far_nearer=tuning.far_nearer,
-        youngest=tuning.youngest, spacing=tuning.spacing, growth=tuning.growth,
-    )  # fmt: skip
+        z_suspect=-normal.inv_cdf(suspect),
+        z_confirm=-normal.inv_cdf(confirm),
+        z_recall=-normal.inv_cdf(tuning.recall_level),
+        z_new=-normal.inv_cdf(tuning.new_level),
+        z_wander=-normal.inv_cdf(wander),
+        far_nearer=tuning.far_nearer,
+        youngest=tuning.youngest,
+        spacing=tuning.spacing,
+        growth=tuning.growth,
+    )
 
 
 def layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Shape and type of what the state has beyond that of every model; None stands for the room for blocks."""
     per_unit = dict.fromkeys(("unit_blocks", "partners", "members"), ((capacity,), np.int64))
     return {
-        **per_unit, "errors": ((capacity,), np.float64), "costs": ((capacity,), np.float64),
-        "means": ((None, n_features), dtype), "statistics": ((None, N_STATISTICS), np.float64),
-        "vectors": ((change.N_VECTORS, n_features), dtype), "scalars": ((change.N_SCALARS,), np.float64),
-    }  # fmt: skip
+        **per_unit,
+        "errors": ((capacity,), np.float64),
+        "costs": ((capacity,), np.float64),
+        "means": ((None, n_features), dtype),
+        "statistics": ((None, N_STATISTICS), np.float64),
+        "vectors": ((change.N_VECTORS, n_features), dtype),
+        "scalars": ((change.N_SCALARS,), np.float64),
+    }
 
 
-def new_state(n_slots: int, max_units: int | None, n_features: int, dtype: np.dtype[Any], learning_rate: float
-              ) -> SignatureState:  # fmt: skip
+def new_state(
+    n_slots: int, max_units: int | None, n_features: int, dtype: np.dtype[Any], learning_rate: float
+) -> SignatureState:
     """The state before the first sample. One unit too many is there for a moment before two are merged."""
     capacity, blocks = max_units + 1 if max_units else 4 * n_slots, 4
     units = new_units(capacity, n_features, dtype, learning_rate, n_own=len(change.OWN_COUNTERS))
     units.counters[BLOCKS] = 1
-    more = {name: room(tuple(n or blocks for n in shape), kind)
-            for name, (shape, kind) in layout(capacity, n_features, dtype).items()}  # fmt: skip
+    more = {
+        name: room(tuple(n or blocks for n in shape), kind)
+        for name, (shape, kind) in layout(capacity, n_features, dtype).items()
+    }
     return SignatureState(*units, **more)
 
 
@@ -245,9 +263,15 @@ def match_members(state: SignatureState, x: FloatArray, h: FloatArray) -> None:
 
 @kernel_in_place
 def place(
-    state: SignatureState, settings: SignatureSettings, x: FloatArray, scale: float, label: int, votes: IntArray,
-    refusing: bool, h: FloatArray,
-) -> int:  # fmt: skip
+    state: SignatureState,
+    settings: SignatureSettings,
+    x: FloatArray,
+    scale: float,
+    label: int,
+    votes: IntArray,
+    refusing: bool,
+    h: FloatArray,
+) -> int:
     """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch."""
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled
@@ -325,9 +349,15 @@ def make_room(state: SignatureState, settings: SignatureSettings, votes: IntArra
 
 @kernel_in_place
 def learn_rows(
-    state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray, labels: IntArray,
-    votes: IntArray, refusing: bool, h: FloatArray,
-) -> int:  # fmt: skip
+    state: SignatureState,
+    settings: SignatureSettings,
+    X: FloatArray,
+    winners: IntArray,
+    labels: IntArray,
+    votes: IntArray,
+    refusing: bool,
+    h: FloatArray,
+) -> int:
     counters = state.counters
     for r in range(X.shape[0]):
         if (
@@ -354,9 +384,14 @@ def learn_rows(
 
 @kernel
 def learn_labelled(
-    state: SignatureState, settings: SignatureSettings, X: FloatArray, winners: IntArray, labels: IntArray,
-    votes: IntArray, refusing: bool,
-) -> int:  # fmt: skip
+    state: SignatureState,
+    settings: SignatureSettings,
+    X: FloatArray,
+    winners: IntArray,
+    labels: IntArray,
+    votes: IntArray,
+    refusing: bool,
+) -> int:
     """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
     h = np.empty(state.prototypes.shape[0])
     return learn_rows(state, settings, X, winners, labels, votes, refusing, h)

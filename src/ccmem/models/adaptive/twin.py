@@ -110,8 +110,12 @@ def cost(a: Unit, b: Unit) -> float:
 def merge(units: list[Unit], share: int) -> None:
     """Merge the cheapest pair within blocks of more than ``share`` units; the last unit fills the gap."""
     sizes = [sum(other.block == unit.block for other in units) for unit in units]
-    pairs = [(cost(units[i], units[j]), i, j) for i in range(len(units)) for j in range(i + 1, len(units))
-             if units[i].block == units[j].block and sizes[i] > share]  # fmt: skip
+    pairs = [
+        (cost(units[i], units[j]), i, j)
+        for i in range(len(units))
+        for j in range(i + 1, len(units))
+        if units[i].block == units[j].block and sizes[i] > share
+    ]
     _, i, j = min(pairs)
     a, b = units[i], units[j]
     step = a.M.dtype.type(b.C / (a.C + b.C))
@@ -123,9 +127,17 @@ def merge(units: list[Unit], share: int) -> None:
         units[j] = last
 
 
-def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float,
-          tuning: Any, labels: list[int] | None = None, n_labels: int = 0, refusing: bool = False
-          ) -> dict[str, Any]:  # fmt: skip
+def naive(
+    X: FloatArray,
+    n_slots: int,
+    max_units: int | None,
+    learning_rate: float,
+    false_alarm_every: float,
+    tuning: Any,
+    labels: list[int] | None = None,
+    n_labels: int = 0,
+    refusing: bool = False,
+) -> dict[str, Any]:
     """The rules of the module, one sample after the other."""
     level, q, n = NormalDist().inv_cdf, tuning, float(tuning.batch)
     z_suspect = -level(min(0.05, 0.1 / (q.recent_rate * false_alarm_every**0.5)))
@@ -148,10 +160,9 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
 
     def strays(now: Signature, z: float, z_w: float) -> bool:
         fast = now.certain(now.fast - max(0.0, now.drift[0]), 1.0 / n) * quantile(now.nu(), z)
-        return (
-            distance(batch, now.mean) > fast + now.limit(now.wander, 1.0 / n + now.weight, z, z_w)
-            or distance(batch, r) > fast + now.limit(now.drift, 1.0 / n + rr, z, z_w)
-        )  # fmt: skip
+        return distance(batch, now.mean) > fast + now.limit(now.wander, 1.0 / n + now.weight, z, z_w) or distance(
+            batch, r
+        ) > fast + now.limit(now.drift, 1.0 / n + rr, z, z_w)
 
     for step, x in enumerate(X):
         winners.append(-1)
@@ -181,9 +192,7 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
                 if against <= 0 or last:
                     if against > 0:
                         rate = total / (now.count + total)
-                        now.wander = now.observed(
-                            now.wander, distance(candidate, now.mean), part + now.weight, rate
-                        )  # fmt: skip
+                        now.wander = now.observed(now.wander, distance(candidate, now.mean), part + now.weight, rate)
                         now.drift = now.observed(now.drift, distance(candidate, r), part + rr, rate)
                     alarm = batches = against = filled = 0
                     previous, w, ww, wb, wr, share = None, batch, 1.0 / within, 0.0, 0.0, 0.0
@@ -294,10 +303,18 @@ def naive(X: FloatArray, n_slots: int, max_units: int | None, learning_rate: flo
         if max_units is not None and len(units) > max_units:
             merge(units, right)
     known = {
-        "winners": winners, "prototypes_": np.array([unit.M for unit in units]), "events_": events, "alarm_": alarm,
-        "learning_rates_": [unit.v for unit in units], "win_counts_": [unit.C for unit in units],
-        "unit_blocks_": [unit.block for unit in units], "n_blocks_": len(signatures), "task_pointer_": t,
-        "statistics": [[s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
-                       for s in signatures],
-    }  # fmt: skip
+        "winners": winners,
+        "prototypes_": np.array([unit.M for unit in units]),
+        "events_": events,
+        "alarm_": alarm,
+        "learning_rates_": [unit.v for unit in units],
+        "win_counts_": [unit.C for unit in units],
+        "unit_blocks_": [unit.block for unit in units],
+        "n_blocks_": len(signatures),
+        "task_pointer_": t,
+        "statistics": [
+            [s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
+            for s in signatures
+        ],
+    }
     return known if labels is None else {**known, "votes_": [unit.votes for unit in units]}
