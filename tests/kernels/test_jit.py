@@ -40,7 +40,7 @@ def test_editing_a_helper_in_another_file_is_noticed(tmp_path):
     )
     assert run(code, source, cache).stdout.split() == ["False", "0"]
     assert run(code, source, cache).stdout.split() == ["False", "1"]
-    helper = source / "ccmem" / "_lanes.py"
+    helper = source / "ccmem" / "kernels" / "lanes.py"
     old = "builder.fmul(moved, moved)"
     planted = "builder.fmul(moved, builder.fmul(moved, ir.Constant(moved.type, [0.01] * LANES)))"
     text = helper.read_text()
