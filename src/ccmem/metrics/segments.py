@@ -55,9 +55,7 @@ class RecordingScore(NamedTuple):
     return_delay: int | None
 
 
-def score_recording(
-    steps: Sequence[int], onset: int, return_at: int | None, *, warm_up: int = 0
-) -> RecordingScore:  # fmt: skip
+def score_recording(steps: Sequence[int], onset: int, return_at: int | None, *, warm_up: int = 0) -> RecordingScore:
     """Score event ``steps`` of a recording that is normal, faulty from row ``onset``, and normal from ``return_at``.
 
     Events before row ``warm_up`` count for nothing.
@@ -73,11 +71,13 @@ def score_recording(
     split = last if return_at is None else bisect.bisect_left(counted, return_at)
     faults, returns = counted[first:split], counted[split:last]
     return RecordingScore(
-        bool(faults), None if return_at is None else bool(returns), first,
+        bool(faults),
+        None if return_at is None else bool(returns),
+        first,
         max(0, len(faults) - 1) + max(0, len(returns) - 1),
         faults[0] - onset if faults else None,
         returns[0] - return_at if return_at is not None and returns else None,
-    )  # fmt: skip
+    )
 
 
 def regimes(events: Iterable[tuple[int, int]], n_rows: int, first: int = 0) -> list[int]:
