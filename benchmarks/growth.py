@@ -13,7 +13,7 @@ from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
 from ccmem.kernels.competition import dot, unit_scale
 from ccmem.kernels.matching import most_similar
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.models import vigilance
 
 NEVER = 1 << 40
@@ -43,7 +43,7 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
         slots = rng.standard_normal((n, width), np.float32) * np.float32(0.3)
         slots.reshape(n_blocks, n_slots, width)[...] += rng.standard_normal((n_blocks, 1, width), np.float32)
     slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
-    slots = settled(slots)  # on cache lines, as a memory's arrays are
+    slots = aligned(slots)  # on cache lines, as a memory's arrays are
     counters = memory._state.counters.copy()
     counters[[vigilance.UNITS, vigilance.BLOCKS, vigilance.POINTER]] = n, n_blocks, n_blocks - 1
     wins = np.ones(n, np.int64)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem import CCM, ModalClassifier
+from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.living.learner import Learner
 from ccmem.streams.files import FileStream, Progress
 from ccmem.streams.tables import Chunk, Columns
@@ -70,7 +70,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if args.restless:
-            learner = Learner(CCM(novelty="signature", max_units=200))
+            learner = Learner(AdaptiveCCM(max_units=200))
             run = restless(learner, args.rows)
         else:
             memory = CCM(n_slots=1, vigilance=0.85, commit_limit=10, recall_limit=15, random_state=0)

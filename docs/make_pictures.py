@@ -14,7 +14,7 @@ from make_hero import stream
 from matplotlib.patches import Circle, Wedge
 from sklearn.decomposition import PCA
 
-from ccmem import CCM, IncrementalWTA
+from ccmem import CCM, AdaptiveCCM, IncrementalWTA
 from ccmem.models.adaptive.change import RECENT
 
 HERE = Path(__file__).parent / "_static"
@@ -169,7 +169,7 @@ def alarm() -> None:
 def signature() -> None:
     """The recent mean on its way between the signatures of the blocks, in the plane of their first two components."""
     X, _ = stream(0)
-    memory = CCM(n_slots=8, novelty="signature")
+    memory = AdaptiveCCM(n_slots=8)
     path, block = np.empty_like(X), np.empty(len(X), int)
     for step, x in enumerate(X):
         memory.learn_one(x)

@@ -2,8 +2,8 @@
 No thresholds: three streams, one setting
 =========================================
 
-What counts as "similar" differs from data to data, and a threshold that suits one stream fails on the next. With
-``novelty="signature"`` CCM needs none: it keeps the mean and the spread of each block's samples, and notices when the
+What counts as "similar" differs from data to data, and a threshold that suits one stream fails on the next.
+``AdaptiveCCM`` needs none: it keeps the mean and the spread of each block's samples, and notices when the
 mean of recent samples can no longer be explained by chance. The only number with a meaning is how rare a false alarm
 should be. Here the defaults meet three streams that have nothing in common.
 """
@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from ccmem import CCM
+from ccmem import AdaptiveCCM
 
 rng = np.random.default_rng(0)
 order = [0, 1, 0, 2, 3, 1]
@@ -48,7 +48,7 @@ streams = {name: np.array([draw(task) for task in order for _ in range(length)])
 colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#8b949e", "#c0392b"]
 figure, panels = plt.subplots(3, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
 for panel, (name, X) in zip(panels, streams.items(), strict=True):
-    memory = CCM(n_slots=10, novelty="signature")
+    memory = AdaptiveCCM(n_slots=10)
     block = []
     for x in X:
         memory.learn_one(x)

@@ -1,4 +1,4 @@
-"""The evidence for ``CCM(novelty="signature")``: what docs/adaptive.md says comes from here.
+"""The evidence for ``AdaptiveCCM()``: what docs/adaptive.md says comes from here.
 
     python studies/adaptive.py --data FOLDER --part streams dependent bounds parameters speed --out results/adaptive
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem import CCM, IncrementalWTA, ModalClassifier, datasets, experiments
+from ccmem import CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, datasets, experiments
 from ccmem.experiments.protocol import Benchmark
 from ccmem.experiments.runs import cores
 from ccmem.experiments.tuning import candidates
@@ -87,13 +87,13 @@ def signature(
     seed: int = 0, tuning: dict[str, Any] | None = None, label_use: str = "readout", **parameters: Any
 ) -> Any:
     """The model of this page."""
-    kind = CCM if not tuning else type("CCM", (CCM,), {"_tuning": CCM._tuning._replace(**tuning)})
-    return ModalClassifier(kind(novelty="signature", random_state=seed, **parameters), label_use=label_use)
+    changed = {"_tuning": AdaptiveCCM._tuning._replace(**tuning or {})}
+    return ModalClassifier(type("AdaptiveCCM", (AdaptiveCCM,), changed)(**parameters), label_use=label_use)
 
 
 def fixed(seed: int = 0, **parameters: Any) -> Any:
     """CCM with fixed thresholds, the paper's for MNIST unless others are given."""
-    return ModalClassifier(CCM(novelty="vigilance", random_state=seed, **parameters))
+    return ModalClassifier(CCM(random_state=seed, **parameters))
 
 
 def wta(seed: int, benchmark: Benchmark, **parameters: Any) -> Any:
@@ -166,7 +166,7 @@ def trial(
             "right recalls": score.right_recalls,
             "floats": record["floats"]
             + sum(getattr(memory._state, name).size for name in ("vectors", "scalars") if hasattr(memory._state, name))
-            + (memory.n_blocks_ * memory.n_features_in_ if memory.novelty == "signature" else 0),
+            + (memory.n_blocks_ * memory.n_features_in_ if isinstance(memory, AdaptiveCCM) else 0),
         }
     return record
 
@@ -315,7 +315,7 @@ def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: d
 
     def sensors(seed: int) -> dict[str, Any]:
         plan = drifting_sensors(200_000, seed=seed)
-        memory = CCM(novelty="signature")
+        memory = AdaptiveCCM()
         for rows, _ in plan.chunks():
             memory.partial_fit(rows)
         score = score_events(memory.events_, [row for row, _ in plan.changes], tasks=plan.visits.tolist())
@@ -332,7 +332,7 @@ def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: d
 
     found["drifting sensors, seeds 0 to 7"] = over_cores(sensors, list(range(8)))
     for name in IMAGES:
-        memory = CCM(novelty="signature").fit(load(name, args.data).X_train)
+        memory = AdaptiveCCM().fit(load(name, args.data).X_train)
         found[f"{name} in file order"] = {
             "blocks": memory.n_blocks_,
             "events": len(memory.events_),

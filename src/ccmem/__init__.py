@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ccmem.memory import Event as Event
     from ccmem.models import ARTC2A as ARTC2A
     from ccmem.models import CCM as CCM
+    from ccmem.models import AdaptiveCCM as AdaptiveCCM
     from ccmem.models import IncrementalGMM as IncrementalGMM
     from ccmem.models import IncrementalWTA as IncrementalWTA
     from ccmem.persistence import CheckpointError as CheckpointError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ARTC2A": "ccmem.models",
+    "AdaptiveCCM": "ccmem.models",
     "CCM": "ccmem.models",
     "CheckpointError": "ccmem.persistence",
     "Event": "ccmem.memory",
@@ -41,6 +43,7 @@ _HOME = {
 __all__ = [
     "ARTC2A",
     "CCM",
+    "AdaptiveCCM",
     "CheckpointError",
     "Event",
     "GatedMLP",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -22,27 +21,23 @@ from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
-from ccmem.memory import JOURNAL_LINES, JOURNALED, MERGE, NEW_BLOCK, OWN, SEEN, UNITS, Event, UnitState, settled
+from ccmem.memory import JOURNAL_LINES, JOURNALED, MERGE, OWN, SEEN, UNITS, UnitState, aligned
 from ccmem.parameters import Rule, check_parameters
-
-EVENT_HISTORY = 10_000
-"""How many of the latest events a memory keeps."""
 
 REJECTED = -1
 """The winner of a sample that a memory did not learn."""
 
 
-class Lesson(NamedTuple):
+class ChunkResult(NamedTuple):
     """What learning a chunk did, for whoever keeps something per unit (label votes, say)."""
 
     winners: IntArray
     """Unit that learned each row, as numbered when the row was learned; ``REJECTED`` where none did."""
-    changes: IntArray
+    unit_changes: IntArray
     """Merges and moves of units: journal lines (kind, row of the chunk, from, to, count), in order."""
 
 
-_KEPT_UNTIL_ASSIGNED = ("_at_hand", "_unchanged")
-_NOT_PICKLED = ("_listeners", "_untold", *_KEPT_UNTIL_ASSIGNED)
+_KEPT_UNTIL_ASSIGNED = ("_single_sample_call", "_unchanged")
 
 
 class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,18 +53,19 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     """Arrays of the state whose last axis is the columns of X."""
     _by_distance: ClassVar[bool] = False
     """Whether units are compared by distance, the smaller the better, and not by similarity."""
-    _takes_labels: bool = False
-    """Whether the model has a kernel that looks at labels, for whoever asks for it."""
+    _labelled_kernel: ClassVar[Callable[..., int] | None] = None
+    """As ``_learn_kernel``, with the labels of the rows, the votes of the units (which it counts) and whether units may
+    refuse a label; None for a model that never looks at labels."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Arrays of the state that only save time: not part of a checkpoint, but made anew by :meth:`_derive`."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
     """Names of the model's own places in ``counters``, in order."""
-    _listeners: tuple[Callable[[Event], Any], ...] = ()
-    _untold: tuple[Event, ...] = ()
+    _not_pickled: ClassVar[tuple[str, ...]] = _KEPT_UNTIL_ASSIGNED
     _state: Any
-    random_state: Any
+    random_state: Any = 0
+    """A model that draws nothing has no such parameter."""
 
     # What a model provides ---------------------------------------------------------------------------------------
 
@@ -114,13 +110,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         X = self._begin(X)
         self._learn(X)
         self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
-        self._tell()
+        self._notify()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing. ``y`` is ignored."""
         self._learn(self._check_chunk(X))
-        self._tell()
+        self._notify()
         return self
 
     def learn_one(self, x: Any) -> int:
@@ -133,21 +129,20 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         if row is None:
             winner = self._learn(self._check_chunk(np.asarray(x).reshape(1, -1))).winners
         else:
-            learn, settings, winner = self.__dict__.get("_at_hand") or self._take_at_hand(row)
+            learn, settings, winner = self.__dict__.get("_single_sample_call") or self._prepare_single_sample(row)
             if learn(self._state, settings, row, winner) == 0:
                 winner = self._learn(row).winners
             elif self._state.counters[JOURNALED]:
                 self._empty_journal(0)
-        if self._untold:
-            self._tell()
+        self._notify()
         return int(winner[0])
 
-    def _take_at_hand(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
+    def _prepare_single_sample(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
         """Kernel, settings and room for a winner, kept until something is assigned: a sample should not pay for it."""
         self._check_unchanged()
         settings, winner = self._settings(), np.empty(1, np.int64)
         learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
-        self.__dict__["_at_hand"] = learn, settings, winner
+        self.__dict__["_single_sample_call"] = learn, settings, winner
         return learn, settings, winner
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -155,24 +150,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             self.__dict__.pop(kept, None)
         super().__setattr__(name, value)
 
-    def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
-        """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
+    def _notify(self) -> None:
+        """Tell whoever listens; called when everything about a chunk has been learned."""
 
-        It is called after the chunk that brought the event has been learned whole, so it may read, predict with or
-        save the memory. Clones call it too, because a classifier learns in a clone of its memory; pickles, copies and
-        checkpoints do not take it along.
-        """
-        if not callable(callback):
-            raise TypeError(f"on_event needs a function of one event, not {callback!r}")
-        self._listeners = (*self._listeners, callback)
-        return callback
-
-    def _tell(self) -> None:
-        """Hand new events to whoever listens; called when everything about a chunk has been learned."""
-        while self._untold:
-            event, self._untold = self._untold[0], self._untold[1:]
-            for listener in self._listeners:
-                listener(event)
+    def _take_events(self, lines: IntArray) -> None:
+        """Keep what the journal tells about blocks; only memories that have some write such lines."""
 
     def _check_chunk(self, X: Any) -> FloatArray:
         """Validate a chunk for ``partial_fit``, and begin if it is the first."""
@@ -204,16 +186,19 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         rng = np.random.default_rng(seed)
         with columns_kept_on_error(self):
             rows = self._check(X, reset=True)
-            self._state = self._new_state(rows.shape[1], rows.dtype, rng)
+            self._start_state(rows, rng)
+        return rows
+
+    def _start_state(self, rows: FloatArray, rng: np.random.Generator) -> None:
+        """Begin with nothing learned."""
+        self._state = self._new_state(rows.shape[1], rows.dtype, rng)
         self._rng = rng
         self._began_with = self._shape()
-        self._history: deque[Event] = deque(maxlen=EVENT_HISTORY)
-        return rows
 
     def _shape(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._shape_parameters)
 
-    def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> Lesson:
+    def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
         """Learn a checked chunk; ``learn`` may stand in for the kernel (to look at labels, say)."""
         learn = learn or self._learn_kernel
         winners = np.empty(len(X), np.int64)
@@ -227,7 +212,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             if done == len(X):
                 break
             self._make_room()
-        return Lesson(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
+        return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
 
     def _widen(self, n_features: int) -> None:
         """Go on with more columns, as if they had been there and 0 all along: whatever is per column is 0 in them."""
@@ -235,7 +220,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         wider = {}
         for name in self._per_column:
             array = getattr(self._state, name)
-            wider[name] = settled(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
+            wider[name] = aligned(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
         self._state = self._state._replace(**wider)
         self.n_features_in_ = n_features
 
@@ -245,13 +230,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         lines = journal[: counters[JOURNALED]].copy()
         counters[JOURNALED] = 0
         unit_changes = lines[:, 0] >= MERGE
-        events = [
-            Event("new_block" if kind == NEW_BLOCK else "recall", *place)
-            for kind, *place in lines[~unit_changes].tolist()
-        ]
-        self._history.extend(events)
-        if self._listeners:
-            self._untold = (*self._untold, *events)
+        if not unit_changes.all():
+            self._take_events(lines[~unit_changes])
         lines = lines[unit_changes]
         lines[:, 1] -= first_step
         return lines
@@ -283,11 +263,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
         """Best matching unit of every row among those that compete (all that may, by default)."""
         winners = np.empty(len(X), np.int64)
-        able = self._able()
-        self._match(X, self._state.prototypes[: len(able)], able if competes is None else able & competes, winners)
+        may_win = self._may_win()
+        self._match(
+            X, self._state.prototypes[: len(may_win)], may_win if competes is None else may_win & competes, winners
+        )
         return winners
 
-    def _able(self) -> BoolArray:
+    def _may_win(self) -> BoolArray:
         """Which units may win at test time."""
         return np.ones(self.n_units_, np.bool_)
 
@@ -323,7 +305,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         """How far each unit will move at its next win, a copy."""
         return self._started().rates[: self.n_units_].copy()
 
-    def _started(self) -> UnitState:
+    def _started(self) -> Any:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet; call fit, partial_fit or learn_one first"
@@ -375,20 +357,23 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
         import_memory(self, fields)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in _NOT_PICKLED}
+    def _export_events(self) -> IntArray:
+        """What a checkpoint keeps of events."""
+        return np.empty((0, 5), np.int64)
 
-    def __sklearn_clone__(self) -> Self:
-        copy: Self = super().__sklearn_clone__()
-        if self._listeners:
-            copy._listeners = self._listeners
-        return copy
+    def _import_events(self, lines: IntArray) -> None:
+        """Take over what ``_export_events`` gave."""
+        if len(lines):
+            raise ValueError(f"{type(self).__name__}: it has no blocks, and so no events")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k not in self._not_pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = self._state._replace(
-                **{name: settled(array) for name, array in self._state._asdict().items()}
+                **{name: aligned(array) for name, array in self._state._asdict().items()}
             )
 
     def __sklearn_is_fitted__(self) -> bool:

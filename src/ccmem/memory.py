@@ -51,7 +51,7 @@ class Event(NamedTuple):
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
     """Room for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
     return UnitState(
-        prototypes=room((capacity, n_features), dtype),
+        prototypes=aligned_zeros((capacity, n_features), dtype),
         rates=np.full(capacity, learning_rate, np.float64),
         wins=np.zeros(capacity, np.int64),
         counters=np.zeros(OWN + n_own, np.int64),
@@ -62,7 +62,7 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
 CACHE_LINE = 64
 
 
-def room(shape: tuple[int, ...], dtype: Any) -> Any:
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros that begin with a cache line: a vector load that straddles two lines costs twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = np.zeros(size + CACHE_LINE, np.uint8)
@@ -70,18 +70,18 @@ def room(shape: tuple[int, ...], dtype: Any) -> Any:
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
-def settled(array: Any) -> Any:
+def aligned(array: Any) -> Any:
     """``array``, or a copy of it, writeable and at the start of a cache line; for arrays that come from elsewhere."""
     if array.flags.writeable and array.flags.c_contiguous and array.ctypes.data % CACHE_LINE == 0:
         return array
-    fresh = room(array.shape, array.dtype)
+    fresh = aligned_zeros(array.shape, array.dtype)
     fresh[...] = array
     return fresh
 
 
 def grown(array: Any, rows: int, fill: float = 0) -> Any:
     """A copy of ``array`` with ``rows`` rows, the new ones filled with ``fill``."""
-    larger = room((rows, *array.shape[1:]), array.dtype)
+    larger = aligned_zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     larger[len(array) :] = fill
     return larger

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED, CompetitiveMemory, Lesson
+from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -92,7 +92,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     label_use : "readout", "merge" or "guide", default="readout"
         What labels are used for, besides reading the memory out: nothing, so that what is learned does not depend on
         them; to merge units of the same label first, when a bounded memory must merge; or, beyond that, to let a slot
-        refuse samples whose label contradicts its clear majority. The last two are for ``CCM(novelty="signature")``.
+        refuse samples whose label contradicts its clear majority. The last two need a memory that looks
+        at labels: :class:`ccmem.AdaptiveCCM`.
     unlabeled : label or None, default=None
         A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
 
@@ -207,7 +208,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def _teach(self, X: Any, y: Any, classes: Any) -> Lesson:
+    def _teach(self, X: Any, y: Any, classes: Any) -> ChunkResult:
         """Learn a chunk; nothing changes unless all of it can be learned."""
         first = not hasattr(self, "memory_")
         memory = self._memory_to_teach()
@@ -218,7 +219,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         codes = encode_labels(labels, missing, new_classes)
         return self._learn_coded(memory, rows, codes, new_classes)
 
-    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> Lesson:
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> ChunkResult:
         """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
         memory = self._memory_to_teach()
         rows = memory._check_chunk(X)
@@ -232,18 +233,20 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         if not isinstance(self.memory, CompetitiveMemory):
             raise TypeError(
                 f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
-                "such as CCM()"
+                "such as AdaptiveCCM()"
             )
         check_parameters("ModalClassifier", _RULES, vars(self))
         memory = self.memory_ if hasattr(self, "memory_") else clone(self.memory)
-        if self.label_use != "readout" and not memory._takes_labels:
+        if self.label_use != "readout" and memory._labelled_kernel is None:
             raise ValueError(
                 f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "
-                "CCM(novelty='signature')"
+                "AdaptiveCCM()"
             )
         return memory
 
-    def _learn_coded(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> Lesson:
+    def _learn_coded(
+        self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any
+    ) -> ChunkResult:
         first = not hasattr(self, "memory_")
         old = new_classes[:0] if first else self.classes_
         if first:
@@ -255,26 +258,25 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self.memory_, self.classes_ = memory, new_classes
         return self._learn(rows, codes)
 
-    def _learn(self, rows: FloatArray, codes: IntArray) -> Lesson:
+    def _learn(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
         """Learn checked rows, count their votes, tell whoever listens."""
         if self.label_use == "readout":
-            lesson = self.memory_._learn(rows)
+            result = self.memory_._learn(rows)
             self._make_room()
-            count_votes(self._votes, lesson.winners, codes, lesson.changes)
+            count_votes(self._votes, result.winners, codes, result.unit_changes)
         else:
-            lesson = self.memory_._learn(rows, self._labelled_kernel(codes))
-        self.memory_._tell()
-        return lesson
+            result = self.memory_._learn(rows, self._labelled_kernel(codes))
+        self.memory_._notify()
+        return result
 
     def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
         """A kernel that looks at the labels of a chunk, and counts the votes itself."""
-        from ccmem.models.adaptive.kernels import learn_labelled
-
-        refusing = self.label_use == "guide"
+        refusing, labelled = self.label_use == "guide", self.memory_._labelled_kernel
+        assert labelled is not None  # as _memory_to_teach has made sure
 
         def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
             self._make_room()
-            return learn_labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
+            return labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
 
         return learn
 

@@ -1,4 +1,5 @@
-"""River adapters: a memory as a clusterer, a classifier on a memory, and CCM as a drift detector for vectors.
+"""River adapters: a memory as a clusterer, a classifier on a memory, and a memory with blocks as a drift
+detector for vectors.
 
 River's samples are dictionaries whose features come and go. Here every feature gets a column when it is first *learned*
 (those that appear together in sorted order, so the order of a dictionary means nothing):
@@ -33,7 +34,7 @@ from ccmem import models
 from ccmem._typing import FloatArray
 from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.memory import Event
-from ccmem.models import CCM
+from ccmem.models._blocks import BlockMemory
 from ccmem.predictors import GatedMLP, OnlineMLP
 from ccmem.readout import ModalClassifier
 
@@ -107,7 +108,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
     Parameters
     ----------
     memory
-        A memory of ccmem, such as ``CCM()``. It is cloned, not changed; the one that learns is ``memory_``.
+        A memory of ccmem, such as ``AdaptiveCCM()``. It is cloned, not changed; the one that learns is ``memory_``.
     seed
         If not None, takes the place of the memory's ``random_state``.
 
@@ -123,7 +124,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
 
     def __init__(self, memory: CompetitiveMemory, seed: int | None = None) -> None:
         if not isinstance(memory, CompetitiveMemory):
-            raise TypeError(f"MemoryClusterer: memory={memory!r} is not a memory of ccmem, such as CCM()")
+            raise TypeError(f"MemoryClusterer: memory={memory!r} is not a memory of ccmem, such as AdaptiveCCM()")
         self.memory = memory
         self.seed = seed
         self._start(memory)
@@ -138,7 +139,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
         """Prototype of every unit that may win, by unit, as River's clustering metrics want them."""
         if not self._began:
             return {}
-        able = np.flatnonzero(self.memory_._able())
+        able = np.flatnonzero(self.memory_._may_win())
         return {int(u): dict(zip(self._columns, self.memory_._state.prototypes[u].tolist(), strict=True)) for u in able}
 
     def learn_one(self, x: Features) -> None:
@@ -225,7 +226,7 @@ class MemoryClassifier(_DictModel, base.Classifier):
 
 
 class ConceptDetector(_DictModel, base.DriftDetector):
-    """CCM as a drift detector for whole samples: tells a new concept from one that comes back.
+    """A memory with blocks as a drift detector for whole samples: tells a new concept from one that comes back.
 
     After each :meth:`update`, ``drift_detected`` says whether the concept changed with this sample, and either
     ``new_concept_detected`` or ``recall_detected`` says how; ``concept`` is the number of the concept the stream is in,
@@ -235,8 +236,8 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     Parameters
     ----------
     memory
-        A memory with blocks; None means ``CCM(n_slots=10, novelty="signature")``, which needs no thresholds. With
-        thresholds to suit the data, the form with vigilance reacts sooner: ``CCM(n_slots=1, commit_limit=20,
+        A memory with blocks; None means ``AdaptiveCCM(n_slots=10)``, which needs no thresholds. With
+        thresholds to suit the data, the paper's model reacts sooner: ``CCM(n_slots=1, commit_limit=20,
         alarm_limit=10, recall_limit=5)`` where one typical sample stands for a whole concept, more slots where it
         holds several kinds (but slots beyond that stay open, and take in the next concept unnoticed).
     seed
@@ -256,17 +257,17 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     702 back to 0
     """
 
-    def __init__(self, memory: CCM | None = None, seed: int | None = None) -> None:
+    def __init__(self, memory: BlockMemory | None = None, seed: int | None = None) -> None:
         super().__init__()
-        if memory is not None and not hasattr(type(memory), "events_"):
-            raise TypeError(f"ConceptDetector: memory={memory!r} has no blocks; use CCM()")
+        if memory is not None and not isinstance(memory, BlockMemory):
+            raise TypeError(f"ConceptDetector: memory={memory!r} has no blocks; use AdaptiveCCM()")
         self.memory = memory
         self.seed = seed
         self._event: Event | None = None
-        self._start(CCM(n_slots=10, novelty="signature") if memory is None else memory)
+        self._start(models.AdaptiveCCM(n_slots=10) if memory is None else memory)
 
     @property
-    def memory_(self) -> CCM:
+    def memory_(self) -> BlockMemory:
         """The memory that learns."""
         return self._model
 

@@ -4,7 +4,7 @@ A :class:`TaskGate` stands behind a hidden layer and multiplies its output with 
 channels) that belong to the block a sample is routed to. With one gate behind every hidden layer of a perceptron it is
 the CCM-MLP of :class:`ccmem.GatedMLP`; behind the channels of a convolution it does the same for a CNN.
 
-    memory = CCM()
+    memory = AdaptiveCCM()
     gates = TaskGate(memory, 110), TaskGate(memory, 104, layer=1)          # gates may share a memory
 
     blocks = gates[0].learn(x)                       # the memory sees the batch; -1 where it rejected a row
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import IntArray
-from ccmem.base import EVENT_HISTORY, REJECTED
-from ccmem.models.ccm import CCM
+from ccmem.base import REJECTED
+from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 from ccmem.persistence.values import pack, unpack
 from ccmem.predictors.gated import draw_gate, stream_pointers
 from ccmem.predictors.network import new_seed
@@ -45,7 +45,7 @@ class TaskGate(torch.nn.Module):
 
     Parameters
     ----------
-    memory : CCM
+    memory : BlockMemory
         Shared, not copied: what :meth:`learn` teaches it is what every gate on it goes by.
     n_units : int
         Units (channels) of the layer.
@@ -70,7 +70,7 @@ class TaskGate(torch.nn.Module):
 
     def __init__(
         self,
-        memory: CCM,
+        memory: BlockMemory,
         n_units: int,
         gated_units: int = 15,
         *,
@@ -79,8 +79,11 @@ class TaskGate(torch.nn.Module):
         random_state: Any = None,
     ) -> None:
         super().__init__()
-        if not isinstance(memory, CCM):
-            raise TypeError(f"TaskGate: memory={memory!r} has no task pointer to open gates with; pass a CCM")
+        if not isinstance(memory, BlockMemory):
+            raise TypeError(
+                f"TaskGate: memory={memory!r} has no task pointer to open gates with; "
+                "pass a memory with blocks, such as AdaptiveCCM()"
+            )
         if not 1 <= gated_units <= n_units:
             raise ValueError(f"TaskGate: gated_units={gated_units!r} must lie between 1 and n_units={n_units!r}")
         self.memory = memory

@@ -141,7 +141,8 @@ def test_every_format_leads_to_the_same_memory(kind: str) -> None:
         ["wta"],
         ["gmm"],
         ["artc2a", "--param", "max_units=20"],
-        ["ccm", "--param", "novelty=signature", "--param", "max_units=40"],
+        ["ccm"],
+        ["adaptive", "--param", "max_units=40"],
     ],
     ids=lambda words: words[0],
 )

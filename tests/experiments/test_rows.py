@@ -19,7 +19,7 @@ def test_every_row_builds_and_learns(dataset, name):
     model = row.build(X, np.arange(300), seed=1)
     model.partial_fit(X, rng.integers(0, 2, 300))
     assert set(model.predict(X[:5])) <= {0, 1}
-    assert row.says
+    assert row.source
 
 
 def test_every_data_set_has_settings():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ccmem import CCM, load
 from ccmem.kernels import competition, matching, sketch
 from ccmem.kernels.plain import dot, unit_scale
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.models import vigilance
 from zoo import assert_same, snapshot, twin
 
@@ -37,7 +37,7 @@ def large_memory(rng, n_blocks, n_slots, width, dtype, spread, fitted):
     wins = (rng.random(n) < 0.8).astype(np.int64)
     counters = state.counters.copy()
     counters[[vigilance.UNITS, vigilance.BLOCKS, vigilance.POINTER]] = n, n_blocks, rng.integers(n_blocks)
-    prototypes = settled(slots.astype(dtype))
+    prototypes = aligned(slots.astype(dtype))
     derived = memory._derive(prototypes, wins)
     if not fitted:
         derived["basis"] = np.zeros_like(derived["basis"])

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ccmem import CCM, ModalClassifier
+from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.metrics.events import score_events
-from ccmem.models.adaptive.kernels import Tuning
 from ccmem.models.adaptive.signature import (
     COUNT,
     N_STATISTICS,
@@ -27,22 +26,19 @@ from ccmem.models.adaptive.signature import (
     quantile,
     reach,
 )
+from ccmem.models.adaptive.state import Tuning
 from ccmem.streams.drift import drifting_sensors
-from zoo import assert_same, signature_twin, snapshot
+from zoo import adaptive_twin, assert_same, snapshot
 
 long_streams = pytest.mark.skipif(not JIT_ENABLED, reason="the same code as with the JIT on, a hundred times slower")
 
 
-class QuickCCM(CCM):
+class QuickCCM(AdaptiveCCM):
     """The same kernel in a hurry, so that short streams full of ties reach every branch."""
 
     _tuning = Tuning(
         recent_rate=0.1, slowest_rate=0.01, batch=4, recall_batches=4, most_batches=5, youngest=6, growth=1.0
     )
-
-
-def signature_ccm(**parameters):
-    return CCM(novelty="signature", random_state=0, **parameters)
 
 
 @st.composite
@@ -62,8 +58,6 @@ def task_streams(draw):
 
 memories = st.builds(
     QuickCCM,
-    novelty=st.just("signature"),
-    random_state=st.just(0),
     n_slots=st.integers(1, 4),
     max_units=st.sampled_from([None, 1, 2, 3, 8]),
     false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]),
@@ -85,7 +79,7 @@ def assert_is_twin(memory, expected):
 def test_kernel_equals_naive_twin_through_changes(stream, memory):
     X, _ = stream
     names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
-    expected = signature_twin(X, tuning=QuickCCM._tuning, **{name: getattr(memory, name) for name in names})
+    expected = adaptive_twin(X, tuning=QuickCCM._tuning, **{name: getattr(memory, name) for name in names})
     winners = memory._learn(memory._check_chunk(X)).winners
     np.testing.assert_array_equal(winners, expected.pop("winners"))
     assert_is_twin(memory, expected)
@@ -98,9 +92,9 @@ def test_kernel_equals_naive_twin_where_tasks_wander_and_move(seed):
     places = np.array([[3, 0, 1], [0, 3, 1], [3, 0.4, 1], [0, 3.4, 1]])
     moving = np.repeat(places, 150, axis=0) + 0.1 * rng.normal(size=(600, 3))
     for X in (walk, moving):
-        memory = QuickCCM(n_slots=2, novelty="signature", random_state=0)
+        memory = QuickCCM(n_slots=2)
         winners = memory._learn(memory._check_chunk(X)).winners
-        expected = signature_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning)
+        expected = adaptive_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning)
         np.testing.assert_array_equal(winners, expected.pop("winners"))
         assert_is_twin(memory, expected)
 
@@ -118,7 +112,7 @@ def test_votes_equal_those_of_the_twin(label_use, stream, memory):
         np.testing.assert_array_equal(counted.prototypes_, classifier.memory_.prototypes_)
         assert classifier.votes_.sum() <= counted.win_counts_.sum()
         return
-    expected = signature_twin(
+    expected = adaptive_twin(
         X,
         tuning=QuickCCM._tuning,
         labels=labels.tolist(),
@@ -182,7 +176,7 @@ def test_tasks_are_found_and_recalled_whatever_their_scale(width, scale):
     a, b, c = (clusters(seed, width) for seed in range(3))
     lengths = (600, 400, 600, 400, 500)
     X = scale * np.concatenate([task(n) for task, n in zip((a, b, c, a, b), lengths, strict=True)])
-    memory = signature_ccm(n_slots=6).partial_fit(X)
+    memory = AdaptiveCCM(n_slots=6).partial_fit(X)
     assert kinds(memory) == [("new_block", 1), ("new_block", 2), ("recall", 0), ("recall", 1)]
     delays = np.array([event.step for event in memory.events_]) - np.cumsum(lengths)[:-1]
     assert (delays > 0).all()
@@ -194,7 +188,7 @@ def test_tasks_are_found_and_recalled_whatever_their_scale(width, scale):
 def test_low_dimensional_data_far_from_the_origin():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal([50, 40], 0.5, (800, 2)), rng.normal([50, 43], 0.5, (800, 2))])
-    assert kinds(signature_ccm().partial_fit(X)) == [("new_block", 1)]
+    assert kinds(AdaptiveCCM().partial_fit(X)) == [("new_block", 1)]
 
 
 @pytest.mark.parametrize("length", [1, 5, 20])
@@ -203,14 +197,14 @@ def test_an_outlier_burst_as_long_as_a_batch_changes_nothing(length, start):
     a = clusters(0)
     X = a(3000)
     X[start : start + length] = 20.0 * np.random.default_rng(1).normal(size=16)
-    memory = signature_ccm().partial_fit(X)
+    memory = AdaptiveCCM().partial_fit(X)
     assert memory.events_ == []
     assert memory.n_blocks_ == 1
 
 
 def test_a_burst_during_a_needless_suspicion_changes_nothing():
     X = clusters(0)(6000)
-    memory = signature_ccm()
+    memory = AdaptiveCCM()
     seen = 0
     while memory.partial_fit(X[seen : seen + 1]).alarm_ != 12:
         seen += 1
@@ -227,7 +221,7 @@ def test_a_mixture_of_two_tasks_is_a_task_of_its_own():
         return np.where(rng.random((n, 1)) < 0.5, a(n), b(n))
 
     X = np.concatenate([a(1000), b(1000), mixed(1000), a(1000), mixed(1000)])
-    events = kinds(signature_ccm().partial_fit(X))
+    events = kinds(AdaptiveCCM().partial_fit(X))
     assert events == [("new_block", 1), ("new_block", 2), ("recall", 0), ("recall", 2)]
 
 
@@ -240,15 +234,15 @@ def test_slow_drift_is_followed_and_fast_drift_is_a_change():
         way = np.concatenate([np.zeros(2000), np.linspace(0, 1, rows), np.ones(2000)])
         return a(len(way)) + way[:, None] * towards
 
-    assert signature_ccm().partial_fit(drifting(40_000)).n_blocks_ == 1
-    assert signature_ccm().partial_fit(drifting(400)).n_blocks_ == 2
+    assert AdaptiveCCM().partial_fit(drifting(40_000)).n_blocks_ == 1
+    assert AdaptiveCCM().partial_fit(drifting(400)).n_blocks_ == 2
 
 
 @long_streams
 @pytest.mark.parametrize("dimensions", [2, 10, 100])
 def test_one_task_stays_one_block(dimensions):
     X = np.random.default_rng(dimensions).normal(1.0, 1.0, (100_000, dimensions))
-    memory = signature_ccm(n_slots=4).partial_fit(X)
+    memory = AdaptiveCCM(n_slots=4).partial_fit(X)
     assert memory.events_ == []
     lost = 1 - memory.win_counts_.sum() / len(X)
     assert 0.005 < lost < 0.04  # a suspicion every thousand samples or so, of one batch or two
@@ -261,7 +255,7 @@ def test_correlated_samples_raise_no_alarm(correlation):
     X = rng.normal(size=(30_000, 4))
     for i in range(1, len(X)):
         X[i] = correlation * X[i - 1] + np.sqrt(1 - correlation**2) * X[i]
-    memory = signature_ccm(n_slots=4).partial_fit(X + 6.0)
+    memory = AdaptiveCCM(n_slots=4).partial_fit(X + 6.0)
     assert memory.events_ == []
     assert kinds(memory.partial_fit(X[:3000] + np.array([6.0, -18.0, 6.0, 6.0]))) == [("new_block", 1)]
 
@@ -272,7 +266,7 @@ def test_samples_that_come_in_runs_are_one_task():
     rng = np.random.default_rng(0)
     kinds_of_run = rng.normal(size=(12, 10))
     X = 3.0 + np.repeat(kinds_of_run[rng.integers(0, 12, 300)], 100, axis=0) * 0.2 + rng.normal(size=(30_000, 10))
-    memory = signature_ccm(n_slots=4).partial_fit(X)
+    memory = AdaptiveCCM(n_slots=4).partial_fit(X)
     assert memory.n_blocks_ <= 2
     assert memory.win_counts_.sum() > 0.9 * len(X)
 
@@ -281,7 +275,7 @@ def test_samples_that_come_in_runs_are_one_task():
 @pytest.mark.parametrize("seed", [11, 12])
 def test_sensors_with_a_cycle_and_a_drift(seed):
     stream = drifting_sensors(n_rows=60_000, seed=seed)
-    memory = signature_ccm(n_slots=4)
+    memory = AdaptiveCCM(n_slots=4)
     for X, _ in stream.chunks():
         memory.partial_fit(X)
     score = score_events(memory.events_, stream.starts[1:].tolist(), tasks=stream.visits.tolist())
@@ -304,7 +298,7 @@ def test_an_abrupt_change_is_seen_in_a_block_that_wanders(movement):
         "cycle": 0.5 * towards * np.sin(t / 800),
         "walk": np.cumsum(0.002 * rng.normal(size=X.shape), axis=0),
     }[movement]
-    memory = signature_ccm(n_slots=4).partial_fit(X[:25_000])
+    memory = AdaptiveCCM(n_slots=4).partial_fit(X[:25_000])
     assert memory.events_ == []
     memory.partial_fit(X[25_000:] + 0.7 * rng.normal(size=10))
     assert kinds(memory) == [("new_block", 1)]
@@ -321,7 +315,7 @@ def test_a_task_that_comes_back_a_little_elsewhere_is_recalled():
         return centre + 0.1 * rng.normal(size=(600, 4))
 
     moved = a + np.array([0.0, 0.5, 0.0, 0.0])
-    memory = signature_ccm().partial_fit(np.concatenate([rows(a), rows(b), rows(moved)]))
+    memory = AdaptiveCCM().partial_fit(np.concatenate([rows(a), rows(b), rows(moved)]))
     assert kinds(memory) == [("new_block", 1), ("recall", 0)]
     elsewhere = np.array([2.0, 2.0, 1.0, 1.0])
     assert kinds(memory.partial_fit(rows(elsewhere)))[2:] == [("new_block", 2)]
@@ -329,7 +323,7 @@ def test_a_task_that_comes_back_a_little_elsewhere_is_recalled():
 
 def test_a_constant_stream_then_another():
     X = np.repeat(np.eye(3), 200, axis=0)
-    memory = signature_ccm().partial_fit(X).partial_fit(X[:200])
+    memory = AdaptiveCCM().partial_fit(X).partial_fit(X[:200])
     assert kinds(memory) == [("new_block", 1), ("new_block", 2), ("recall", 0)]
     assert memory.n_units_ == 3
 
@@ -338,7 +332,7 @@ def test_zero_vectors_are_passed_over():
     a = clusters(0)
     X = a(300)
     gaps = np.insert(X, np.arange(0, 300, 3), 0.0, axis=0)
-    memory, other = signature_ccm().partial_fit(X), signature_ccm().partial_fit(gaps)
+    memory, other = AdaptiveCCM().partial_fit(X), AdaptiveCCM().partial_fit(gaps)
     np.testing.assert_array_equal(memory.prototypes_, other.prototypes_)
     assert other.n_samples_seen_ == 400
 
@@ -351,7 +345,7 @@ def test_effective_dimensions_and_correlation_are_those_of_the_data():
     rng = np.random.default_rng(0)
     spread = np.array([3.0, 1.0, 1.0, 0.2])
     U = 0.001 * rng.normal(size=(20_000, 4)) * spread + np.array([0.0, 0.0, 0.0, 1.0])  # nearly unit already
-    memory = signature_ccm().partial_fit(U)
+    memory = AdaptiveCCM().partial_fit(U)
     variances = spread[:3] ** 2  # along the mean nothing is left after normalising
     assert effective_dimensions(memory._state.statistics[0]) == pytest.approx(
         variances.sum() ** 2 / (variances**2).sum(), rel=0.1
@@ -393,12 +387,12 @@ def test_what_was_learned_of_wandering_widens_the_limit():
 
 def test_a_block_grows_within_the_bound_and_makes_way_for_others():
     a, other = clusters(0, n=40), clusters(1, n=40)
-    memory = signature_ccm(n_slots=5, max_units=24).partial_fit(a(4000))
+    memory = AdaptiveCCM(n_slots=5, max_units=24).partial_fit(a(4000))
     assert memory.n_units_ == 24
     assert memory.n_blocks_ == 1
     memory.partial_fit(other(4000) + np.repeat([1.0, -1.0], 8))
     assert np.bincount(memory.unit_blocks_).tolist() == [12, 12]
-    assert signature_ccm(n_slots=5).partial_fit(a(4000)).n_units_ == 5
+    assert AdaptiveCCM(n_slots=5).partial_fit(a(4000)).n_units_ == 5
 
 
 def test_merging_prefers_the_same_label():
@@ -409,7 +403,7 @@ def test_merging_prefers_the_same_label():
     away = np.repeat([[0.0, 0.0, 0.0, 0.1, -1.0]], 150, axis=0)
     kept = {}
     for label_use in ("readout", "merge"):
-        classifier = ModalClassifier(signature_ccm(n_slots=4, max_units=4), label_use=label_use)
+        classifier = ModalClassifier(AdaptiveCCM(n_slots=4, max_units=4), label_use=label_use)
         classifier.memory.set_params(learning_rate=0.01)
         classifier.partial_fit(first, labels).partial_fit(away, np.full(150, 3))
         assert classifier.memory_.n_blocks_ == 2
@@ -426,7 +420,7 @@ def test_slots_refuse_what_contradicts_them():
     y = (X[:, 0] > X[:, 1]).astype(int)
     scores = {}
     for label_use in ("readout", "guide"):
-        classifier = ModalClassifier(signature_ccm(n_slots=6), label_use=label_use).partial_fit(X, y)
+        classifier = ModalClassifier(AdaptiveCCM(n_slots=6), label_use=label_use).partial_fit(X, y)
         scores[label_use] = np.max(classifier.votes_, axis=1).sum() / classifier.votes_.sum()
     assert scores["guide"] > scores["readout"]
 
@@ -434,8 +428,8 @@ def test_slots_refuse_what_contradicts_them():
 def test_labels_do_not_touch_the_memory_by_default():
     X = clusters(0)(500)
     y = np.random.default_rng(0).integers(0, 3, 500)
-    classifier = ModalClassifier(signature_ccm(max_units=20)).partial_fit(X, y)
-    assert_same(snapshot(classifier.memory_), snapshot(signature_ccm(max_units=20).partial_fit(X)))
+    classifier = ModalClassifier(AdaptiveCCM(max_units=20)).partial_fit(X, y)
+    assert_same(snapshot(classifier.memory_), snapshot(AdaptiveCCM(max_units=20).partial_fit(X)))
 
 
 # How it is asked for -----------------------------------------------------------------------------------------------
@@ -443,13 +437,12 @@ def test_labels_do_not_touch_the_memory_by_default():
 
 def test_what_cannot_be_is_refused():
     X = np.eye(3)
-    with pytest.raises(ValueError, match="max_units=5 needs novelty='signature'"):
-        CCM(max_units=5).fit(X)
-    with pytest.raises(ValueError, match="novelty='boredom' is not possible"):
-        CCM(novelty="boredom").fit(X)
+    for old in ({"novelty": "signature"}, {"max_units": 5}):
+        with pytest.raises(TypeError, match=r"a class of its own: ccmem\.AdaptiveCCM"):
+            CCM(**old)
     with pytest.raises(ValueError, match="false_alarm_every=3 is not possible"):
-        signature_ccm(false_alarm_every=3).fit(X)
-    with pytest.raises(ValueError, match=r"novelty from 'signature' to 'vigilance' cannot change"):
-        signature_ccm().fit(X).set_params(novelty="vigilance").partial_fit(X)
+        AdaptiveCCM(false_alarm_every=3).fit(X)
+    with pytest.raises(ValueError, match=r"max_units from None to 9 cannot change"):
+        AdaptiveCCM().fit(X).set_params(max_units=9).partial_fit(X)
     with pytest.raises(ValueError, match="needs a memory that looks at labels"):
         ModalClassifier(CCM(), label_use="guide").fit(X, [0, 1, 2])

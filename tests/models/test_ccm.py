@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ccmem import CCM, Event, ModalClassifier
-from ccmem.base import EVENT_HISTORY
+from ccmem.models._blocks import EVENT_HISTORY
 
 A, B, C = np.eye(3)
 

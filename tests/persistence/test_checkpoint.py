@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import ccmem
-from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier, load, save
+from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load, save
 from ccmem.persistence import checkpoint as checkpoints
 from ccmem.persistence import tensorfile
 from forgery import mixed_stream, networks, small_ccm, through_file
@@ -201,3 +202,19 @@ def test_a_network_that_was_saved_goes_on_bit_for_bit(tmp_path: Path, number: in
         model.partial_fit(X[cut:], y[cut:]).save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     np.testing.assert_array_equal(again.predict_proba(X), network.predict_proba(X))
+
+
+FROM_0_1 = Path(__file__).parent / "from_0_1"
+"""Files written by ccmem 0.1.0, and the stream they had learned."""
+
+
+@pytest.mark.parametrize(("name", "kind"), [("signature", AdaptiveCCM), ("vigilance", CCM)])
+def test_files_of_0_1_load_and_go_on(name, kind):
+    X = np.load(FROM_0_1 / "stream.npy")
+    old = load(FROM_0_1 / f"{name}.safetensors")
+    assert type(old.memory_) is kind
+    assert type(old.memory) is kind
+    new = clone(old).partial_fit(X, np.repeat(["calm", "storm", "calm"], 200))
+    assert old.memory_.events_ == new.memory_.events_
+    np.testing.assert_array_equal(old.memory_.prototypes_, new.memory_.prototypes_)
+    np.testing.assert_array_equal(old.partial_fit(X).predict(X), new.partial_fit(X).predict(X))

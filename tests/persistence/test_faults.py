@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmem import ARTC2A, CCM, CheckpointError, IncrementalWTA, ModalClassifier, load
+from ccmem import ARTC2A, CCM, AdaptiveCCM, CheckpointError, IncrementalWTA, ModalClassifier, load
 from ccmem.persistence import tensorfile
 from forgery import forge, loaded, mixed_stream, networks, small_ccm
 
@@ -217,15 +217,13 @@ _odd_values = st.one_of(
 )
 
 
-@pytest.mark.parametrize("novelty", ["vigilance", "signature"])
+@pytest.mark.parametrize("name", ["CCM", "AdaptiveCCM"])
 @settings(max_examples=800)
 @given(st.data())
-def test_signed_nonsense_is_refused_or_gives_a_model_that_works(
-    folder: Path, novelty: str, data: st.DataObject
-) -> None:
-    good = folder / novelty
+def test_signed_nonsense_is_refused_or_gives_a_model_that_works(folder: Path, name: str, data: st.DataObject) -> None:
+    good = folder / name
     if not good.exists():
-        memory = small_ccm() if novelty == "vigilance" else CCM(n_slots=3, novelty=novelty, max_units=8)
+        memory = small_ccm() if name == "CCM" else AdaptiveCCM(n_slots=3, max_units=8)
         ModalClassifier(memory).partial_fit(np.tile(mixed_stream(), (2, 1)), np.arange(800) // 100).save(good)
 
     def change(document: Any, arrays: Any, metadata: Any) -> None:

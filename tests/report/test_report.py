@@ -20,7 +20,7 @@ def trial(acc, seed=0, **more):
 
 @pytest.fixture
 def result():
-    row = {"says": "says <so>", "settings": {}, "key": "k"}
+    row = {"source": "says <so>", "settings": {}, "key": "k"}
     return {
         "dataset": {
             "name": "notmnist",

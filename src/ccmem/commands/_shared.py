@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ccmem.living.learner import Learner
 
 MODELS = {
+    "adaptive": "AdaptiveCCM",
     "ccm": "CCM",
     "wta": "IncrementalWTA",
     "gmm": "IncrementalGMM",
@@ -60,7 +61,7 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
     names = estimator._get_param_names()
     values: dict[str, Any] = {"random_state": 0} if "random_state" in names else {}
     if kind == "GatedMLP":
-        values["memory"] = ccmem.CCM(random_state=0)
+        values["memory"] = ccmem.AdaptiveCCM()
     model = estimator(**values)
     for setting in settings:
         key, equals, text = setting.partition("=")

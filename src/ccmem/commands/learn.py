@@ -145,18 +145,23 @@ class _Run:
         self._report(learner, stream, learner.rows - before)
         return 0 if self.signal is None else _STOPPING[signal.Signals(self.signal)]
 
+    def _new_model(self) -> Any:
+        from ccmem.commands._shared import build_model
+
+        return build_model(self.args.model or "adaptive", self.args.param, self.args.label is not None)
+
     def _learner(self) -> tuple[Learner, bool]:
         """The learner of the checkpoint if there is one (and it is what was asked for), else a new one."""
-        from ccmem.commands._shared import build_model, check_against
+        from ccmem.commands._shared import check_against
         from ccmem.living.learner import Learner
 
         args = self.args
         if args.checkpoint is None or not Path(args.checkpoint).exists():
-            model = build_model(args.model or "ccm", args.param, args.label is not None)
+            model = self._new_model()
             return Learner(model, args.scale or "none"), True
         learner = Learner.load(args.checkpoint)
         if learner.rows == 0 and not learner.model.__sklearn_is_fitted__():  # a run that ended before its first row
-            fresh = Learner(build_model(args.model or "ccm", args.param, args.label is not None), args.scale or "none")
+            fresh = Learner(self._new_model(), args.scale or "none")
             fresh.events = learner.events
             return fresh, True
         check_against(learner, args)

@@ -19,7 +19,7 @@ Results go to --out: a JSON file per data set, figures, tables.md and report.htm
 it stopped when it is started again.
 """
 
-ROWS = ("paper", "tuned", "signature")
+ROWS = ("paper", "tuned", "adaptive")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="KIND",
         default=list(ROWS),
-        help="which rows: paper, tuned, signature, readings (default: all but readings)",
+        help="which rows: paper, tuned, adaptive, readings (default: all but readings)",
     )
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")

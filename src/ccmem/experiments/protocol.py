@@ -23,7 +23,7 @@ from sklearn.base import clone
 
 from ccmem import metrics
 from ccmem._typing import FloatArray, IntArray
-from ccmem.base import Lesson
+from ccmem.base import ChunkResult
 from ccmem.readout import ModalClassifier
 from ccmem.streams.splits import TaskStream, class_tasks, split_by_class
 
@@ -155,7 +155,7 @@ def run(
     stream: TaskStream,
     protocols: Sequence[str] = PROTOCOLS,
     *,
-    watch: Callable[[Lesson], None] | None = None,
+    watch: Callable[[ChunkResult], None] | None = None,
     stop: Callable[[Any], bool] = never,
 ) -> dict[str, Outcome]:
     """Teach clones of ``model`` the stream and test them after every visit.
@@ -208,7 +208,7 @@ def _run_memory(
     benchmark: Benchmark,
     stream: TaskStream,
     protocols: Sequence[str],
-    watch: Callable[[Lesson], None] | None,
+    watch: Callable[[ChunkResult], None] | None,
     stop: Callable[[Any], bool],
 ) -> dict[str, Outcome]:
     classifier = clone(model).set_params(unlabeled=UNLABELED)
@@ -217,9 +217,9 @@ def _run_memory(
     predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
 
     def teach(X: FloatArray, labels: IntArray) -> None:
-        lesson = classifier._teach(X, labels, None)
+        result = classifier._teach(X, labels, None)
         if watch is not None:
-            watch(lesson)
+            watch(result)
 
     for visit, seen in _visits(classifier, benchmark, stream, teach, stop):
         for task in seen:

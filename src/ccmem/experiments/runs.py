@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from ccmem import __version__
-from ccmem.base import REJECTED, Lesson
+from ccmem.base import REJECTED, ChunkResult
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
 from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
 from ccmem.kernels.jit import source_digest
-from ccmem.models import CCM
+from ccmem.models._blocks import BlockMemory
 from ccmem.persistence.atomic import write_whole
 from ccmem.readout import ModalClassifier
 
@@ -45,8 +45,8 @@ def run_trial(
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
-    def watch(lesson: Lesson) -> None:
-        rejected.append(lesson.winners == REJECTED)
+    def watch(result: ChunkResult) -> None:
+        rejected.append(result.winners == REJECTED)
 
     began = time.perf_counter()
     model = row.build(benchmark.X, benchmark.rows, seed)
@@ -60,10 +60,10 @@ def run_trial(
     if memory is not None:
         record["units"] = int(memory.n_units_)
         record["used_units"] = int((memory.win_counts_ > 0).sum())
-    if isinstance(memory, CCM):
+    if isinstance(memory, BlockMemory):
         record["blocks"] = memory.n_blocks_
         record["events"] = [event._asdict() for event in memory.events_]
-    return record, _keepsake(next(iter(outcomes.values())), rejected)
+    return record, _arrays_for_figures(next(iter(outcomes.values())), rejected)
 
 
 def _with_gaps(R: Any) -> list[list[float | None]]:
@@ -71,7 +71,7 @@ def _with_gaps(R: Any) -> list[list[float | None]]:
     return [[None if math.isnan(value) else value for value in line] for line in R.tolist()]
 
 
-def _keepsake(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
+def _arrays_for_figures(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
     """Arrays that the figures need: the memory's units, and which steps were rejected."""
     classifier = outcome.model
     if not isinstance(classifier, ModalClassifier):
@@ -83,7 +83,7 @@ def _keepsake(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]:
         "votes": classifier.votes_,
         "classes": classifier.classes_,
     }
-    if isinstance(memory, CCM):
+    if isinstance(memory, BlockMemory):
         kept["blocks"] = memory.unit_blocks_
         kept["rejected"] = np.packbits(np.concatenate(rejected))
     return kept
@@ -138,7 +138,7 @@ class Results:
             trials_done = old.get("trials", {}) if old.get("key") == key else {}
             self.content["rows"][row.name] = {
                 "title": row.title,
-                "says": row.says,
+                "source": row.source,
                 "settings": row.settings(),
                 "key": key,
                 "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},

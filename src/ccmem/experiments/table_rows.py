@@ -16,7 +16,7 @@ from ccmem._typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
-KINDS = ("paper", "tuned", "signature", "readings")
+KINDS = ("paper", "tuned", "adaptive", "readings")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Row:
     """Where prototypes start: as the model has it, or at random training images."""
     memory: Row | None = None
     """The memory inside a gated network."""
-    says: str = ""
+    source: str = ""
     """Where the parameters are from."""
 
     def settings(self) -> dict[str, Any]:
@@ -58,7 +58,9 @@ class Row:
         if self.memory is not None:
             parameters["memory"] = self.memory._bare(X, rows, seed)
         try:
-            return model_class(self.model)(**parameters, random_state=seed)
+            kind = model_class(self.model)
+            seeded = {"random_state": seed} if "random_state" in kind._get_param_names() else {}
+            return kind(**parameters, **seeded)
         except TypeError as problem:
             raise ValueError(f"row {self.name}: {problem}; its parameters are {dict(self.parameters)}") from problem
 
@@ -111,7 +113,7 @@ def paper_row(dataset: str, model: str) -> Row:
         {**facts["parameters"], **facts.get(dataset, {})},
         facts.get("start", "own"),
         paper_row(dataset, facts["memory"]) if "memory" in facts else None,
-        facts["says"],
+        facts["source"],
     )
 
 
@@ -130,17 +132,27 @@ def tuned_row(dataset: str, model: str) -> Row | None:
     if found is None or not found["parameters"]:  # the search found nothing better
         return None
     row = changed(paper_row(dataset, model), model + TUNED, found["parameters"])
-    return replace(row, title=f"{row.title}, tuned", says=found["command"])
+    return replace(row, title=f"{row.title}, tuned", source=found["command"])
 
 
 def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
-    """Variants of the paper's rows for models among ``models``: other readings, or blocks told apart by signature."""
+    """Variants of the paper's rows for models among ``models``: other readings, or memories without thresholds."""
     found = []
     for name, facts in settings()[kind].items():
         if facts["of"] in models and dataset in facts.get("only", [dataset]):
-            row = changed(paper_row(dataset, facts["of"]), name, facts["parameters"])
-            found.append(replace(row, title=facts["title"], says=facts["says"]))
+            row = _variant(paper_row(dataset, facts["of"]), name, facts)
+            if "memory" in facts:
+                inner = settings()[kind][facts["memory"]]
+                row = replace(row, memory=_variant(paper_row(dataset, inner["of"]), facts["memory"], inner))
+            found.append(row)
     return found
+
+
+def _variant(row: Row, name: str, facts: Mapping[str, Any]) -> Row:
+    """``row`` as a variant of it has it; another model takes over none of its parameters."""
+    if "model" in facts:
+        row = replace(row, model=facts["model"], parameters={})
+    return replace(changed(row, name, facts["parameters"]), title=facts["title"], source=facts["source"])
 
 
 def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:

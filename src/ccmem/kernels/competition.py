@@ -14,7 +14,7 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.jit import kernel, kernel_in_place
-from ccmem.kernels.lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, fetch, pair_sum, row_sums
+from ccmem.kernels.lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, prefetch_row, row_sums
 from ccmem.kernels.lanes import LANES as LANES
 
 dot = pair_sum(*PRODUCT)
@@ -54,7 +54,7 @@ def dots_and_square(
     share = x.shape[0] // max(passes, 1) + 1
     square = 0.0 if passes else dot(x, x)
     for n in range(passes):
-        fetch(X, row + 1, n * share, (n + 1) * share)
+        prefetch_row(X, row + 1, n * share, (n + 1) * share)
         k = ROWS * (passes - 1 - n if backwards else n)
         if n == 0:
             out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4], square = _dots_and_square(prototypes, start + k, x)
@@ -95,7 +95,7 @@ def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: 
     share = x.shape[0] // max(n // ROWS, 1) + 1
     i = column = 0
     while i + ROWS <= n and (p == 2.0 or p == 1.0):
-        fetch(X, row + 1, column, column + share)
+        prefetch_row(X, row + 1, column, column + share)
         column += share
         if p == 2.0:
             out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _squared_distances(prototypes, i, x)

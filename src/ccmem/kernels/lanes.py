@@ -245,7 +245,7 @@ largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(in
 _LINE = 64
 
 
-def _emit_fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     matrix = _array(context, builder, signature.args[0], arguments[0])
     width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
     row = builder.gep(matrix.data, [builder.mul(arguments[1], width)])
@@ -260,15 +260,15 @@ def _emit_fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> A
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _fetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any) -> Any:
+def _prefetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any) -> Any:
     if matrix.ndim != 2 or matrix.layout != "C":
         raise TypeError(f"a contiguous matrix is needed, got {matrix}")
-    return types.void(matrix, types.int64, types.int64, types.int64), _emit_fetch
+    return types.void(matrix, types.int64, types.int64, types.int64), _emit_prefetch
 
 
-fetch = _fetch if JIT_ENABLED else lambda matrix, row, start, stop: None
-"""``fetch(matrix, row, start, stop)``: bring these columns of a row that will be needed soon nearer. Beyond the end of
-the matrix it does no harm. A few lines at a time: the processor can wait for so many, and other reads queue up."""
+prefetch_row = _prefetch if JIT_ENABLED else lambda matrix, row, start, stop: None
+"""``prefetch_row(matrix, row, start, stop)``: bring columns of a row that will be needed soon nearer. Beyond the end
+of the matrix it does no harm. A few lines at a time: the processor can wait for so many, and other reads queue up."""
 
 
 def _product(builder: Any, x: Any, y: Any) -> Any:

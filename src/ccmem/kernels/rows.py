@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.lanes import fetch
+from ccmem.kernels.lanes import prefetch_row
 
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 """Beyond these, squares and sums of them could overflow."""
@@ -35,7 +35,7 @@ def _first_suspect(X: FloatArray) -> int:
     """The first row whose numbers are not surely small."""
     ahead = 1 + _FETCH_AHEAD // X.shape[1]
     for r in range(X.shape[0]):
-        fetch(X, r + ahead, 0, X.shape[1])
+        prefetch_row(X, r + ahead, 0, X.shape[1])
         if not dot(X[r], X[r]) < SURELY_SMALL:  # also if it is NaN
             return r
     return X.shape[0]

@@ -1,11 +1,29 @@
-"""Continual competitive memory (CCM): blocks of slots, an alarm for the new, recall of the old.
+"""Continual competitive memory (CCM), the paper's model: blocks of slots, an alarm for the new, recall of the old.
 
-Memory is a list of blocks of slots; the task pointer t names the block in use (short-term memory), all others wait
-(long-term memory). The slots of the block in use compete for every sample, and the most similar one moves towards it.
-When samples stop fitting the block, one that waits is recalled if they fit that, and a new one begins if they fit none.
+Memory is a list of blocks, each with the same number of slots; the task pointer t names the block in use (short-term
+memory), all others wait (long-term memory). For a sample x (paper, algorithm 2):
 
-What "fitting" means comes in two forms: the paper's, similarity beyond a threshold (:mod:`ccmem.models.vigilance`), and
-one without thresholds, a block's mean and variance (:mod:`ccmem.models.adaptive.kernels`).
+    x' = x / (|x| + e),   h[i] = M_t[i] . x'
+    search    slots of block t from most to least similar, up to the first with h > rho or with C <= C_theta wins
+    hit       M[i] <- (M[i] + v[i] (x' - M[i])) / (|...| + e),   v[i] <- decay * v[i],   C[i] <- C[i] + 1
+    miss      alarm a <- a + 1; the first other block with a slot more similar than rho_r gets a hit in r
+              if max r > r_theta:   recall: t <- argmax r,        a <- 0, r <- 0
+              elif a > a_theta:     t <- a new block,             a <- 0, r <- 0
+
+The sample of a miss is not learned. The search ends at the most similar slot if that one matches, and otherwise at the
+most similar of the slots still open (C <= C_theta), so it needs no sorting. Ties go to the lowest index.
+
+Source: A. Ororbia, "Continual Competitive Memory: A Neural System for Online Task-Free Lifelong Learning", 2021.
+Departures, each because the printed form contradicts the text or itself:
+
+* ``counters="consecutive"``: a and r also return to 0 at every hit, as the text says ("more than r_theta consecutive
+  hits"). This reproduces the paper's tables. ``counters="cumulative"`` is the algorithm as printed, where only a recall
+  or a new block resets them; on Split MNIST it makes about five times as many blocks.
+* The recall loop as printed mixes its indices; here the recalled block is argmax r, as the text says.
+* With consecutive counters r can never exceed a, so a recall needs recall_limit <= alarm_limit. With the paper's MNIST
+  settings (20 and 30) nothing is ever recalled.
+* Slots that never learned are random directions: they compete for a sample in their own block, but neither in recall
+  nor at test time.
 
 >>> import numpy as np
 >>> memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
@@ -19,38 +37,207 @@ one without thresholds, a block's mean and variance (:mod:`ccmem.models.adaptive
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import inspect
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import CompetitiveMemory
-from ccmem.memory import Event
-from ccmem.models import vigilance
-from ccmem.models.adaptive import change
-from ccmem.models.adaptive import kernels as adaptive
-from ccmem.models.vigilance import ALARM, BLOCKS, POINTER
+from ccmem.base import REJECTED
+from ccmem.kernels import plain
+from ccmem.kernels.competition import dots_and_square, highest
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.sketch import LAST_FIT, NOT_SKETCHED, WORTH_IT
+from ccmem.kernels.update import count_win, renormalising_move
+from ccmem.memory import JOURNALED, NEW_BLOCK, RECALL, SEEN, UNITS, Event, grown, new_units, note
+from ccmem.models import _recall
+from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
+from ccmem.models._recall import find_by_products, find_by_sketches
 from ccmem.parameters import Rule, choice, integer, number, optional
 
 
-class CCM(CompetitiveMemory):
+def naive(
+    X: FloatArray,
+    first_blocks: list[FloatArray],
+    vigilance: float,
+    recall_vigilance: float,
+    alarm_limit: int,
+    recall_limit: int,
+    commit_limit: int,
+    learning_rate: float,
+    rate_decay: float,
+    counters: str,
+    epsilon: float = 1e-5,
+) -> dict[str, Any]:
+    """The algorithm above, read aloud; ``first_blocks`` are the random slots, one array per block to be made."""
+    n_slots = len(first_blocks[0])
+    M, v, C = [first_blocks[0].copy()], [[learning_rate] * n_slots], [[0] * n_slots]
+    t, a, r = 0, 0, [0]
+    winners, events = [], []
+    for step, x in enumerate(X):
+        scale = plain.unit_scale(x, epsilon)
+        h = [plain.dot(m, x) * scale for m in M[t]]
+        for i in sorted(range(n_slots), key=lambda i: (-h[i], i)):
+            if h[i] > vigilance or C[t][i] <= commit_limit:
+                keep, gain = X.dtype.type(1.0 - v[t][i]), X.dtype.type(v[t][i] * scale)
+                M[t][i] = plain.renormalised(keep * M[t][i] + gain * x, epsilon)
+                v[t][i] *= rate_decay
+                C[t][i] += 1
+                winners.append(t * n_slots + i)
+                if counters == "consecutive":
+                    a, r = 0, [0] * len(M)
+                break
+        else:
+            winners.append(REJECTED)
+            a += 1
+            for m in range(len(M)):
+                used = [j for j in range(n_slots) if C[m][j] > 0]
+                if m != t and any(plain.dot(M[m][j], x) * scale > recall_vigilance for j in used):
+                    r[m] += 1
+                    break
+            if max(r) > recall_limit:
+                events.append(Event("recall", step, t, r.index(max(r)), max(r)))
+                t = r.index(max(r))
+                a, r = 0, [0] * len(M)
+            elif a > alarm_limit:
+                events.append(Event("new_block", step, t, len(M), a))
+                t = len(M)
+                M.append(first_blocks[t].copy())
+                v.append([learning_rate] * n_slots)
+                C.append([0] * n_slots)
+                a, r = 0, [0] * len(M)
+    return {
+        "prototypes_": np.concatenate(M),
+        "learning_rates_": np.concatenate(v),
+        "win_counts_": np.concatenate(C),
+        "winners": winners,
+        "n_blocks_": len(M),
+        "task_pointer_": t,
+        "alarm_": a,
+        "recall_counts_": r,
+        "events_": events,
+    }
+
+
+class CCMState(NamedTuple):
+    prototypes: FloatArray
+    """Slots of all blocks, one block after the other; always with one unused block of random slots at hand."""
+    rates: FloatArray
+    wins: IntArray
+    counters: IntArray
+    journal: IntArray
+    recalls: IntArray
+    """r, one entry a block."""
+    basis: FloatArray
+    """From here on, what lets a miss pass over most blocks: derived from the prototypes (kernels/sketch.py)."""
+    sketches: FloatArray
+    """One row a slot."""
+    centres: FloatArray
+    """Ball around the sketches of a block; stale for the block in use, which is never asked."""
+    radii: FloatArray
+    middles: FloatArray
+    """Ball around the slots of a block themselves (none where blocks are so small that it would not pay)."""
+    reaches: FloatArray
+
+
+class CCMSettings(NamedTuple):
+    n_slots: int
+    vigilance: float
+    recall_vigilance: float
+    alarm_limit: int
+    recall_limit: int
+    commit_limit: int
+    rate_decay: float
+    consecutive: bool
+    epsilon: float
+    h: FloatArray
+    """Room for the similarity to every slot of a block."""
+
+
+@kernel_in_place
+def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -> int:
+    """The slot of a block that learns a sample, from the similarity ``h`` and the wins of each; or REJECTED."""
+    best = highest(h, h.shape[0])
+    if h[best] > vigilance:
+        return best
+    spare, spare_match = REJECTED, -np.inf
+    for k in range(h.shape[0]):
+        if wins[k] <= commit_limit and h[k] > spare_match:
+            spare, spare_match = k, h[k]
+    return spare
+
+
+@kernel_in_place
+def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
+    """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
+    counters, recalls = state.counters, state.recalls
+    counters[ALARM] += 1
+    pointer, blocks = counters[POINTER], counters[BLOCKS]
+    if blocks > WORTH_IT:
+        hit = find_by_sketches(state, settings, x, scale, h)
+    else:
+        wins = state.wins[: counters[UNITS]]
+        hit = find_by_products(state.prototypes, wins, pointer, settings.recall_vigilance, x, scale, h)
+    if hit != REJECTED:
+        recalls[hit] += 1
+    recalled = int(np.argmax(recalls[:blocks]))
+    if recalls[recalled] > settings.recall_limit:
+        note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
+        counters[POINTER] = recalled
+        state.radii[recalled] = NOT_SKETCHED
+    elif counters[ALARM] > settings.alarm_limit:
+        note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM])
+        counters[POINTER] = blocks
+        counters[BLOCKS] += 1
+        counters[UNITS] += settings.n_slots
+    else:
+        return
+    counters[ALARM] = 0
+    recalls[:blocks] = 0
+
+
+@kernel_in_place
+def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
+    counters, h = state.counters, settings.h
+    for r in range(X.shape[0]):
+        if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
+            return r
+        x = X[r]
+        start = counters[POINTER] * settings.n_slots
+        square = dots_and_square(state.prototypes, start, start + settings.n_slots, X, r, counters[SEEN] % 2 == 1, h)
+        scale = 1.0 / (np.sqrt(square) + settings.epsilon)
+        for k in range(settings.n_slots):
+            h[k] *= scale
+        slot = search(h, state.wins[start : start + settings.n_slots], settings.vigilance, settings.commit_limit)
+        if slot != REJECTED:
+            slot += start
+            renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
+            count_win(state.rates, state.wins, slot, settings.rate_decay)
+            if settings.consecutive and counters[ALARM] > 0:
+                counters[ALARM] = 0
+                state.recalls[: counters[BLOCKS]] = 0
+        else:
+            miss(state, settings, x, scale, h)
+        winners[r] = slot
+        counters[SEEN] += 1
+    return X.shape[0]
+
+
+def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
+    """Slots before they have learned anything: random directions."""
+    slots = rng.random((n, n_features)) if init == "uniform" else rng.standard_normal((n, n_features))
+    return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
+
+
+class CCM(BlockMemory):
     """Continual competitive memory: learns task after task, notices by itself when one begins or comes back.
+
+    This is the paper's model, with thresholds to suit the data. :class:`ccmem.AdaptiveCCM` needs none.
 
     Parameters
     ----------
     n_slots : int, default=25
         Slots in a block (d_mem; the paper's 125 units over 5 tasks).
-    novelty : "vigilance" or "signature", default="vigilance"
-        What makes a sample new: that no slot is similar enough (the paper's model, its thresholds to suit the data), or
-        that the mean of recent samples differs from that of the block (no thresholds; see
-        :mod:`ccmem.models.adaptive`). With "signature", ``n_slots``, ``learning_rate``, ``false_alarm_every`` and
-        ``max_units`` are all that counts, and nothing is random.
-    false_alarm_every : float, default=1e6
-        For "signature": about how many samples of one task may pass before it is mistaken for another. More makes
-        changes a little harder to notice.
-    max_units : int or None, default=None
-        For "signature": bound on the number of units. Blocks then grow beyond ``n_slots`` while there is room, and the
-        cheapest units of the largest blocks are merged when there is none. None: ``n_slots`` a block, and no bound.
     vigilance : float, default=0.8
         A sample must be more similar than this to a slot to be learned by it (rho).
     recall_vigilance : float or None, default=None
@@ -77,26 +264,16 @@ class CCM(CompetitiveMemory):
 
     Attributes
     ----------
-    n_blocks_ : int
-        How many blocks there are.
-    task_pointer_ : int
-        The block in use.
-    unit_blocks_ : array of shape (n_units_,)
-        The block of every slot.
-    events_ : list of Event
-        The latest new blocks and recalls, oldest first.
+    n_blocks_, task_pointer_, unit_blocks_, events_
+        Blocks and their history; see :class:`ccmem.models._blocks.BlockMemory`.
     alarm_, recall_counts_
-        Misses counted towards a new block, and hits of every block towards a recall. With ``novelty="signature"``,
-        ``alarm_`` counts the samples since suspicion began and there are no hits.
+        Misses counted towards a new block, and hits of every block towards a recall.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
         What the memory holds; see :class:`ccmem.base.CompetitiveMemory`. A slot with no wins has not been used yet.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
         "n_slots": integer(1),
-        "novelty": choice("vigilance", "signature"),
-        "false_alarm_every": number(100.0, 1e15),
-        "max_units": optional(integer(1)),
         "vigilance": number(-1.0, 1.0),
         "recall_vigilance": optional(number(-1.0, 1.0)),
         "alarm_limit": integer(0),
@@ -107,8 +284,11 @@ class CCM(CompetitiveMemory):
         "counters": choice("consecutive", "cumulative"),
         "init": choice("uniform", "normal"),
     }
-    _shape_parameters = ("n_slots", "novelty", "max_units")
-    _tuning: ClassVar[adaptive.Tuning] = adaptive.Tuning()
+    _shape_parameters = ("n_slots",)
+    _state_type = CCMState
+    _per_column = ("prototypes", "basis", "middles")
+    _derived = _recall.DERIVED
+    _learn_kernel = staticmethod(learn)
 
     def __init__(
         self,
@@ -123,9 +303,6 @@ class CCM(CompetitiveMemory):
         rate_decay: float = 0.998,
         counters: str = "consecutive",
         init: str = "uniform",
-        novelty: str = "vigilance",
-        false_alarm_every: float = 1e6,
-        max_units: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_slots = n_slots
@@ -138,140 +315,94 @@ class CCM(CompetitiveMemory):
         self.rate_decay = rate_decay
         self.counters = counters
         self.init = init
-        self.novelty = novelty
-        self.false_alarm_every = false_alarm_every
-        self.max_units = max_units
         self.random_state = random_state
-
-    def task_pointers(self, X: Any) -> IntArray:
-        """The block that each row belongs to: that of its best matching slot (GetTaskPointer)."""
-        return self.unit_blocks_[self.predict(X)]
-
-    def pool_task(self, X: Any) -> int:
-        """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
-        return int(np.bincount(self.task_pointers(X)).argmax())
-
-    @property
-    def n_blocks_(self) -> int:
-        """How many blocks there are."""
-        return int(self._started().counters[BLOCKS])
-
-    @property
-    def task_pointer_(self) -> int:
-        """The block in use."""
-        return int(self._started().counters[POINTER])
-
-    @property
-    def alarm_(self) -> int:
-        """Misses counted towards a new block."""
-        return int(self._started().counters[ALARM])
-
-    @property
-    def recall_counts_(self) -> IntArray:
-        """Hits of every block counted towards a recall, a copy."""
-        if isinstance(self._started(), adaptive.SignatureState):
-            return np.zeros(self.n_blocks_, np.int64)
-        return self._state.recalls[: self.n_blocks_].copy()
 
     @property
     def unit_blocks_(self) -> IntArray:
         """The block of every slot."""
-        if isinstance(self._started(), adaptive.SignatureState):
-            return self._state.unit_blocks[: self.n_units_].copy()
         return np.arange(self.n_units_) // self.n_slots
 
     @property
-    def events_(self) -> list[Event]:
-        """The latest new blocks and recalls, oldest first."""
-        self._started()
-        return list(self._history)
+    def recall_counts_(self) -> IntArray:
+        """Hits of every block counted towards a recall, a copy."""
+        return self._started().recalls[: self.n_blocks_].copy()
 
-    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
-        super()._score(X, prototypes, out)
-        out[:, ~self._able()] = -1.0  # the least there is, for slots that never learned
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
+        n_slots, blocks = self.n_slots, 4
+        units = new_units(blocks * n_slots, n_features, dtype, self.learning_rate, n_own=len(self._own_counters))
+        units.prototypes[:] = random_slots(blocks * n_slots, n_features, self.init, dtype, rng)
+        units.counters[UNITS], units.counters[BLOCKS] = n_slots, 1
+        derived = _recall.derive(n_slots, units.prototypes, units.wins)
+        return CCMState(*units, recalls=np.zeros(blocks, np.int64), **derived)
 
-    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        found = not self._signed and vigilance.match(self._state, X, prototypes, competes, self._epsilon, winners)
-        if not found:
-            super()._match(X, prototypes, competes, winners)
-
-    # The two forms differ in their state, and so in all that follows ------------------------------------------------
-
-    @property
-    def _signed(self) -> bool:
-        return self.novelty == "signature"
-
-    _takes_labels = _signed
-
-    @property
-    def _state_type(self) -> type:  # type: ignore[override]
-        return adaptive.SignatureState if self._signed else vigilance.VigilanceState
-
-    @property
-    def _own_counters(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (change if self._signed else vigilance).OWN_COUNTERS
-
-    @property
-    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("prototypes", "means", "vectors") if self._signed else vigilance.PER_COLUMN
-
-    @property
-    def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
-        return () if self._signed else vigilance.DERIVED
-
-    @property
-    def _learn_kernel(self) -> Any:
-        return (adaptive if self._signed else vigilance).learn
-
-    def _able(self) -> BoolArray:
-        return self._state.wins[: self.n_units_] > 0
-
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
-        if self._signed:
-            return adaptive.new_state(self.n_slots, self.max_units, n_features, dtype, self.learning_rate)
-        if self.max_units is not None:
-            raise ValueError(
-                f"CCM: max_units={self.max_units} needs novelty='signature'; blocks of the fixed form do not merge"
-            )
-        return vigilance.new_state(self.n_slots, n_features, self.init, dtype, self.learning_rate, rng)
-
-    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        return {} if self._signed else vigilance.derive(self.n_slots, prototypes, wins)
-
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        own = adaptive.layout(capacity, n_features, dtype) if self._signed else vigilance.layout(capacity, self.n_slots)
-        return {**super()._layout(capacity, n_features, dtype), **own}
-
-    def _check_state(self, state: Any) -> None:
-        if self._signed:
-            adaptive.check_state(state, self.max_units, self._tuning)
-        else:
-            vigilance.check_state(state, self.n_slots)
+    def _settings(self) -> CCMSettings:
+        recall_vigilance = self.vigilance if self.recall_vigilance is None else self.recall_vigilance
+        return CCMSettings(
+            int(self.n_slots),
+            float(self.vigilance),
+            float(recall_vigilance),
+            int(self.alarm_limit),
+            int(self.recall_limit),
+            int(self.commit_limit),
+            float(self.rate_decay),
+            self.counters == "consecutive",
+            self._epsilon,
+            h=np.empty(self.n_slots),
+        )
 
     def _make_room(self) -> None:
-        if self._signed:
-            self._state = adaptive.with_room(self._state)
+        state, n_slots, blocks = self._state, self.n_slots, len(self._state.recalls)
+        if state.counters[BLOCKS] < blocks:
+            return
+        rows, n_features = 2 * blocks * n_slots, state.prototypes.shape[1]
+        prototypes = grown(state.prototypes, rows)
+        prototypes[rows // 2 :] = random_slots(rows // 2, n_features, self.init, prototypes.dtype, self._rng)
+        wins = grown(state.wins, rows)
+        if blocks <= LAST_FIT:
+            derived = _recall.derive(n_slots, prototypes, wins)
         else:
-            self._state = vigilance.with_room(self._state, self.n_slots, self.init, self.learning_rate, self._rng)
+            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in self._derived[1:]}
+            derived["radii"][blocks:] = NOT_SKETCHED
+        self._state = state._replace(
+            prototypes=prototypes,
+            rates=grown(state.rates, rows, self.learning_rate),
+            wins=wins,
+            recalls=grown(state.recalls, 2 * blocks),
+            **derived,
+        )
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        return {**super()._layout(capacity, n_features, dtype), "recalls": ((capacity // self.n_slots,), np.int64)}
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        return _recall.derive(self.n_slots, prototypes, wins)
+
+    def _check_state(self, state: CCMState) -> None:
+        blocks, pointer, n_slots = state.counters[BLOCKS], state.counters[POINTER], self.n_slots
+        if len(state.prototypes) != len(state.recalls) * n_slots or not 1 <= blocks <= len(state.recalls):
+            raise ValueError(f"{blocks} blocks of {n_slots} slots do not fit {len(state.prototypes)} units")
+        if state.counters[UNITS] != blocks * n_slots or not 0 <= pointer < blocks:
+            raise ValueError(f"block {pointer} of {blocks} is in use, with {state.counters[UNITS]} units in all")
 
     def _import(self, fields: dict[str, Any]) -> None:
         super()._import(fields)
-        if not self._signed:
-            vigilance.sketch_all(self._state, self._settings())
+        _recall.sketch_all(self._state, self._settings())
 
-    def _settings(self) -> Any:
-        if self._signed:
-            return adaptive.new_settings(
-                self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning
+    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
+        if not _recall.match(self._state, X, prototypes, competes, self._epsilon, winners):
+            super()._match(X, prototypes, competes, winners)
+
+    def __new__(cls, *args: Any, **parameters: Any) -> CCM:
+        """Tell users of 0.1 where the other form of this class has gone."""
+        moved = [name for name in ("novelty", "false_alarm_every", "max_units") if name in parameters]
+        if moved:
+            raise TypeError(
+                f"CCM: {moved[0]}={parameters[moved[0]]!r} is no parameter of the paper's model; the memory without "
+                "thresholds is a class of its own: ccmem.AdaptiveCCM(n_slots, false_alarm_every=..., max_units=...)"
             )
-        return vigilance.new_settings(
-            self.n_slots,
-            self.vigilance,
-            self.recall_vigilance,
-            self.alarm_limit,
-            self.recall_limit,
-            self.commit_limit,
-            self.rate_decay,
-            self.counters,
-            self._epsilon,
-        )
+        return super().__new__(cls)
+
+
+CCM.__signature__ = inspect.signature(CCM.__init__).replace(
+    parameters=list(inspect.signature(CCM.__init__).parameters.values())[1:]
+)

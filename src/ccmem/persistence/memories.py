@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ccmem.kernels.rows import check_finite
-from ccmem.memory import JOURNALED, UNITS, Event, settled
+from ccmem.memory import JOURNALED, UNITS, aligned
 from ccmem.parameters import check_parameters
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
 
 _COUNTERS = ("seen", "units")
-_KINDS = ("new_block", "recall")
 _FIELDS = ("state", "counters", "events", "random_state", "n_features_in_")
 
 
@@ -28,13 +26,12 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
         raise ValueError(f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving")
     state, left_out = memory._state, ("counters", "journal", *memory._derived)
     counters = state.counters.tolist()
-    events = [[_KINDS.index(event.kind), *event[1:]] for event in memory._history]
     fields = {
         "state": {name: array for name, array in state._asdict().items() if name not in left_out},
         "counters": dict(
             zip((*_COUNTERS, *memory._own_counters), counters[:2] + counters[JOURNALED + 1 :], strict=True)
         ),
-        "events": np.array(events, np.int64).reshape(-1, 5),
+        "events": memory._export_events(),
         "random_state": memory._rng,
         "n_features_in_": int(memory.n_features_in_),
     }
@@ -46,8 +43,6 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
 
 def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     """Give ``memory``, fresh from its parameters, the state in ``fields``; ValueError if it cannot be its state."""
-    from ccmem.base import EVENT_HISTORY
-
     owner = type(memory).__name__
     check_parameters(owner, memory._rules, vars(memory))
     check_names(owner, fields, _FIELDS, ("feature_names_in_", "labels_"))
@@ -55,8 +50,6 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     memory._check_state(state)
     events = fields["events"]
     if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2 and events.shape[1] == 5):
-        raise ValueError(f"{owner}: its events are damaged")
-    if events.size and not (events.min() >= 0 and events[:, 0].max() < len(_KINDS) and len(events) <= EVENT_HISTORY):
         raise ValueError(f"{owner}: its events are damaged")
     rng = fields["random_state"]
     if not isinstance(rng, np.random.Generator):
@@ -72,7 +65,7 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     memory.n_features_in_ = fields["n_features_in_"]
     memory._rng = rng
     memory._began_with = memory._shape()
-    memory._history = deque((Event(_KINDS[k], *place) for k, *place in events.tolist()), maxlen=EVENT_HISTORY)
+    memory._import_events(events)
     memory._state = state
 
 
@@ -110,7 +103,7 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     if counters[UNITS] > len(prototypes):
         raise ValueError(f"{owner}: {counters[UNITS]} units do not fit a memory of {len(prototypes)}")
-    settled_arrays = {name: settled(array) for name, array in arrays.items()}
+    settled_arrays = {name: aligned(array) for name, array in arrays.items()}
     derived = memory._derive(prototypes, arrays["wins"])
     return memory._state_type(**settled_arrays, **derived, counters=counters, journal=np.zeros(*layout["journal"]))
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ccmem.persistence.tensorfile import Array, storable
+from ccmem.persistence.upgrades import upgraded
 
 CLASSES = {
     "ARTC2A": "ccmem.models",
+    "AdaptiveCCM": "ccmem.models",
     "CCM": "ccmem.models",
     "GatedMLP": "ccmem.predictors",
     "IncrementalGMM": "ccmem.models",
@@ -134,6 +136,7 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
     fitted = unpack(value["fitted"], arrays, build)
     if not isinstance(parameters, dict) or not (fitted is None or isinstance(fitted, dict)):
         raise ValueError(f"{name} has no proper parameters or state")
+    name, parameters = upgraded(name, parameters)
     if not build:
         return {"class": name, "parameters": parameters, "fitted": fitted}
     kind = getattr(importlib.import_module(CLASSES[name]), name)

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
 from ccmem.labels import check_labels, encode_labels, sorted_union
-from ccmem.memory import SEEN, settled
+from ccmem.memory import SEEN, aligned
 from ccmem.parameters import Rule, check_parameters, choice, integer, number
 from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
@@ -290,5 +290,5 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            arrays = {name: settled(array) for name, array in self._state._asdict().items()}
+            arrays = {name: aligned(array) for name, array in self._state._asdict().items()}
             self._state = NetworkState(**arrays)

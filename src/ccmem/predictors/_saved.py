@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.persistence.memories import check_names, check_vector
 from ccmem.predictors.network import ADAM, SGD, NetworkState, hidden_shape
 
@@ -103,7 +103,7 @@ def import_network(
         raise ValueError(f"{owner}: its counters are damaged")
     if counts["current"] >= n_blocks:
         raise ValueError(f"{owner}: its block in use is none of its {n_blocks} blocks")
-    arrays = {**arrays, "parameters": settled(parameters)}
+    arrays = {**arrays, "parameters": aligned(parameters)}
     net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
     net._began_with = net._shape()
     net.classes_ = classes

@@ -43,10 +43,11 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import EVENT_HISTORY, REJECTED
+from ccmem.base import REJECTED
 from ccmem.labels import UNLABELED, code_of
 from ccmem.memory import grown
-from ccmem.models.ccm import CCM
+from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
+from ccmem.models.adaptive import AdaptiveCCM
 from ccmem.parameters import Rule, choice, either, integer
 from ccmem.predictors._estimator import OnlineNetwork, sizes_of_layers
 from ccmem.predictors.network import GATE_DRAW, GATE_ORDER, draw, new_seed
@@ -68,7 +69,7 @@ def draw_gate(seed: IntArray, layer: int, block: int, size: int, n_open: int, ta
     return units
 
 
-def stream_pointers(memory: CCM, first_step: int, before: int, n_rows: int) -> IntArray:
+def stream_pointers(memory: BlockMemory, first_step: int, before: int, n_rows: int) -> IntArray:
     """The memory's task pointer after each of the rows it has just seen, the first of them at ``first_step``."""
     pointers = np.full(n_rows, before, np.int64)
     end = n_rows
@@ -91,9 +92,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
 
     Parameters
     ----------
-    memory : CCM or None, default=None
-        The memory whose task pointer opens the gates; None means ``CCM()``. It is cloned, not changed; the one that
-        learns is ``memory_``. If it has no ``random_state`` it gets one drawn from that of the network.
+    memory : memory with blocks or None, default=None
+        The memory whose task pointer opens the gates; None means ``AdaptiveCCM()``, and the paper's network has a
+        ``CCM()``. It is cloned, not changed; the one that learns is ``memory_``. A memory that draws random numbers
+        and has no ``random_state`` gets one drawn from that of the network.
     hidden_sizes : sequence of int, default=(110, 104)
         Units of every hidden layer (the paper's).
     gated_units : int or sequence of int, default=15
@@ -135,11 +137,11 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         "undo": integer(0),
     }
     _shape_parameters = (*OnlineNetwork._shape_parameters, "gated_units", "undo")
-    memory_: CCM
+    memory_: BlockMemory
 
     def __init__(
         self,
-        memory: CCM | None = None,
+        memory: BlockMemory | None = None,
         *,
         hidden_sizes: Sequence[int] = (110, 104),
         gated_units: int | Sequence[int] = 15,
@@ -255,7 +257,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             own = codes[start : start + EVENT_HISTORY]
             self._run(part, own if self.learn == "all" else np.where(rejected, UNLABELED, own), blocks, start)
             taught.append(np.where(rejected, REJECTED, blocks))
-        memory._tell()
+        memory._notify()
         return np.concatenate(taught)
 
     def _widen(self, n_features: int) -> None:
@@ -296,12 +298,15 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
                 "number, or one per hidden layer, that no layer is smaller than"
             )
 
-    def _new_memory(self) -> CCM:
-        memory = CCM() if self.memory is None else self.memory
-        if not isinstance(memory, CCM):
-            raise TypeError(f"GatedMLP: memory={memory!r} has no task pointer to open gates with; pass a CCM")
+    def _new_memory(self) -> BlockMemory:
+        memory = AdaptiveCCM() if self.memory is None else self.memory
+        if not isinstance(memory, BlockMemory):
+            raise TypeError(
+                f"GatedMLP: memory={memory!r} has no task pointer to open gates with; "
+                "pass a memory with blocks, such as AdaptiveCCM()"
+            )
         memory = clone(memory)
-        if memory.random_state is None and self.random_state is not None:
+        if self.random_state is not None and memory.get_params().get("random_state", 0) is None:
             memory.set_params(random_state=int(np.random.default_rng(new_seed(self.random_state)).integers(2**31)))
         return memory
 
@@ -314,7 +319,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         self.memory_._require_units()
         return self.memory_._check(X, reset=False)
 
-    def _fitted_memory(self) -> CCM:
+    def _fitted_memory(self) -> BlockMemory:
         if not self.__sklearn_is_fitted__():
             raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
         return self.memory_
@@ -331,10 +336,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         check_names("GatedMLP", fields, ("state", "counters", "classes_", "memory_"))
         self._check_settings()
         memory = fields["memory_"]
-        if not isinstance(memory, CCM) or not hasattr(memory, "_state"):
-            raise ValueError("GatedMLP: its memory is not a CCM that has learned")
-        if not (self.memory is None or isinstance(self.memory, CCM)):
-            raise ValueError("GatedMLP: memory is not a CCM")
+        if not isinstance(memory, BlockMemory) or not hasattr(memory, "_state"):
+            raise ValueError("GatedMLP: its memory is not one with blocks that has learned")
+        if not (self.memory is None or isinstance(self.memory, BlockMemory)):
+            raise ValueError("GatedMLP: memory is not one with blocks")
         import_network(self, fields, int(memory.n_features_in_), memory.n_blocks_, self._open_units())
         if self._state.parameters.dtype != memory._state.prototypes.dtype:
             raise ValueError("GatedMLP: its memory and its network are not of one type")

@@ -20,7 +20,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.memory import CACHE_LINE, grown, settled
+from ccmem.memory import CACHE_LINE, aligned, grown
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 RELU, TANH, SIGMOID = range(3)
@@ -139,7 +139,7 @@ def with_classes(state: NetworkState, class_rows: IntArray, bound: float, optimi
     parameters = np.concatenate([state.parameters, more])
     no_member = ((0, 0), (0, len(rngs)))
     return state._replace(
-        parameters=settled(parameters),
+        parameters=aligned(parameters),
         velocity=state.velocity if optimizer == SGD else grown(state.velocity, len(parameters)),
         power=grown(state.power, len(parameters)) if optimizer == ADAM else state.power,
         class_rows=class_rows,

@@ -80,7 +80,7 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
     if not figures:
         parts.append('<p class="note">No figures: they need matplotlib, <code>pip install "ccmem[plot]"</code>.</p>')
     rows = [("row", "settings", "where from")] + [
-        (row["title"], json.dumps(row["settings"]), row["says"]) for row in result["rows"].values()
+        (row["title"], json.dumps(row["settings"]), row["source"]) for row in result["rows"].values()
     ]
     parts.append(f"<details><summary>Settings of every row</summary>{_lines(rows, wrap=True)}</details>")
     facts = {"versions": result["versions"], "sha256": about["sha256"], "first seed": result["base_seed"]}

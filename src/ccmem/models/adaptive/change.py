@@ -1,7 +1,7 @@
 """How a memory notices that its stream changed: suspicion, confirmation, and what to do then.
 
 The rules are told in :mod:`ccmem.models.adaptive.kernels`, the arithmetic in :mod:`ccmem.models.adaptive.signature`.
-A state is what ``SignatureState`` has, settings what ``SignatureSettings`` has.
+A state is what ``AdaptiveState`` has, settings what ``AdaptiveSettings`` has.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled
-from ccmem.memory import NEW_BLOCK, OWN, RECALL, UNITS, note
+from ccmem.memory import NEW_BLOCK, RECALL, UNITS, note
+from ccmem.models._blocks import ALARM, BLOCKS, OWN_BLOCK, POINTER, BlockMemory
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
 from ccmem.models.adaptive.signature import (
     COUNT,
@@ -37,11 +38,11 @@ from ccmem.models.adaptive.signature import (
     shift,
 )
 
-BLOCKS, POINTER, ALARM, SIZE, BATCHES, AGAINST, LAST, FILLED = range(OWN, OWN + 8)
-"""Own places in ``counters``, the first three as in the fixed form; units of the block in use, full batches of a
-suspicion and how many are against, which deviation is that of the sample learned last (0: none, else its row + 1), and
-samples of the batch that is being filled without suspicion."""
-OWN_COUNTERS = ("blocks", "pointer", "alarm", "size", "batches", "against", "last", "filled")
+SIZE, BATCHES, AGAINST, LAST, FILLED = range(OWN_BLOCK, OWN_BLOCK + 5)
+"""Own places in ``counters``: units of the block in use, full batches of a suspicion and how many are against, which
+deviation is that of the sample learned last (0: none, else its row + 1), and samples of the batch that is being filled
+without suspicion."""
+OWN_COUNTERS = (*BlockMemory._own_counters, "size", "batches", "against", "last", "filled")
 RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
 """Rows of ``vectors``; deviations take turns in two rows."""
 N_VECTORS = DEVIATION + 2
@@ -64,7 +65,7 @@ def list_members(state: Any) -> None:
 
 
 @kernel_in_place
-def calm(state: Any, vector: int, weight: float, shared: float) -> None:
+def end_suspicion(state: Any, vector: int, weight: float, shared: float) -> None:
     """End a suspicion with a mean of the latest samples as the recent one."""
     counters, scalars = state.counters, state.scalars
     counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LAST] = counters[FILLED] = 0
@@ -84,7 +85,7 @@ def use(state: Any, block: int, total: int, new: bool) -> None:
         counters[POINTER] = block
         list_members(state)
     part = 1.0 / total
-    calm(state, CANDIDATE, part, part if new else 0.0)
+    end_suspicion(state, CANDIDATE, part, part if new else 0.0)
     copy_scaled(state.vectors[REFERENCE], state.vectors[CANDIDATE], 1.0)
     scalars[REFERENCE_COUNT] = total
     scalars[REFERENCE_WEIGHT] = scalars[REFERENCE_SHARED] = part
@@ -116,7 +117,7 @@ def suspect(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
     counters[FILLED] += 1
     follow(vectors[BATCH], x, scale, 1.0 / counters[FILLED])
     if counters[FILLED] == settings.batch:
-        refer(state, settings, statistics)
+        update_reference(state, settings, statistics)
     return False
 
 
@@ -140,7 +141,7 @@ def leaves(state: Any, settings: Any, mean: FloatArray, statistics: FloatArray) 
 
 
 @kernel_in_place
-def refer(state: Any, settings: Any, statistics: FloatArray) -> None:
+def update_reference(state: Any, settings: Any, statistics: FloatArray) -> None:
     """Let the reference take a full batch in, having learned how far batches are from it."""
     scalars, vectors, n = state.scalars, state.vectors, float(settings.batch)
     if scalars[REFERENCE_COUNT] > 0.0:
@@ -184,8 +185,8 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
         decide(state, settings, total)
     elif counters[AGAINST] <= 0 or counters[BATCHES] >= settings.most_batches:
         if counters[AGAINST] > 0:
-            settle(state, total)
-        calm(state, BATCH, 1.0 / within, 0.0)
+            learn_wander(state, total)
+        end_suspicion(state, BATCH, 1.0 / within, 0.0)
 
 
 @kernel_in_place
@@ -203,7 +204,7 @@ def strays(state: Any, settings: Any, z: float, z_wander: float) -> bool:
 
 
 @kernel_in_place
-def settle(state: Any, total: int) -> None:
+def learn_wander(state: Any, total: int) -> None:
     """Nothing came of a suspicion that lasted: so far does the block wander."""
     statistics, candidate = state.statistics[state.counters[POINTER]], state.vectors[CANDIDATE]
     rate = total / (statistics[COUNT] + total)
@@ -222,13 +223,13 @@ def misfit(state: Any, settings: Any, block: int, total: int, z: float) -> float
 
 
 @kernel_in_place
-def far_nearer(state: Any, settings: Any, block: int) -> bool:
+def clearly_nearest(state: Any, settings: Any, block: int) -> bool:
     """Whether the candidate is so much nearer to ``block`` than all other blocks are that it must be the same."""
     nearest = np.inf
     for other in range(state.counters[BLOCKS]):
         if other != block:
             nearest = min(nearest, squared_distance(state.means[block], state.means[other]))
-    return squared_distance(state.vectors[CANDIDATE], state.means[block]) < settings.far_nearer * nearest
+    return squared_distance(state.vectors[CANDIDATE], state.means[block]) < settings.clearly_nearest * nearest
 
 
 @kernel_in_place
@@ -245,7 +246,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
                 best, least = block, ratio
     if last and least <= 1.0:
         least = misfit(state, settings, best, total, settings.z_wander)
-    moved = least > 1.0 and best != UNKNOWN and far_nearer(state, settings, best)
+    moved = least > 1.0 and best != UNKNOWN and clearly_nearest(state, settings, best)
     if least > 1.0 and not moved:
         if settings.max_units == 0 or blocks < settings.max_units:
             note(counters, state.journal, NEW_BLOCK, pointer, blocks, total)

@@ -211,7 +211,7 @@ def naive(
             if least > 1.0 and best >= 0:
                 home = signatures[best].mean
                 others = [distance(home, s.mean) for b, s in enumerate(signatures) if b != best]
-                moved = distance(candidate, home) < q.far_nearer * min(others)
+                moved = distance(candidate, home) < q.clearly_nearest * min(others)
             if least > 1.0 and not moved:
                 target = best
                 if max_units is None or len(signatures) < max_units:

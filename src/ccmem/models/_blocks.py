@@ -1,0 +1,137 @@
+"""What memories with blocks share: a pointer to the block in use, events, and which block a sample belongs to.
+
+A block is a group of units that learned together. One block is in use, the others wait. When the stream changes, a
+model begins a new block or returns to one that waits, and notes that in its journal; here the notes become events.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.base import CompetitiveMemory
+from ccmem.memory import NEW_BLOCK, OWN, Event
+
+BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
+"""Places in ``counters`` that every block memory has: blocks, the one in use, and how far an alarm has come."""
+OWN_BLOCK = OWN + 3
+"""Where the places of a single model begin."""
+EVENT_HISTORY = 10_000
+"""How many of the latest events a memory keeps."""
+EVENT_KINDS = ("new_block", "recall")
+
+
+class BlockMemory(CompetitiveMemory):
+    """Base of the memories with blocks.
+
+    Attributes
+    ----------
+    n_blocks_ : int
+        How many blocks there are.
+    task_pointer_ : int
+        The block in use.
+    unit_blocks_ : array of shape (n_units_,)
+        The block of every unit.
+    alarm_ : int
+        Samples counted towards a change; 0 as long as all is well.
+    events_ : list of Event
+        The latest new blocks and recalls, oldest first.
+    """
+
+    _own_counters: ClassVar[tuple[str, ...]] = ("blocks", "pointer", "alarm")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*CompetitiveMemory._not_pickled, "_listeners", "_pending_events")
+    _listeners: tuple[Callable[[Event], Any], ...] = ()
+    _pending_events: tuple[Event, ...] = ()
+    _history: deque[Event]
+
+    def task_pointers(self, X: Any) -> IntArray:
+        """The block that each row belongs to: that of its best matching unit (GetTaskPointer)."""
+        return self.unit_blocks_[self.predict(X)]
+
+    def pool_task(self, X: Any) -> int:
+        """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
+        return int(np.bincount(self.task_pointers(X)).argmax())
+
+    def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
+        """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
+
+        It is called after the chunk that brought the event has been learned whole, so it may read, predict with or
+        save the memory. Clones call it too, because a classifier learns in a clone of its memory; pickles, copies and
+        checkpoints do not take it along.
+        """
+        if not callable(callback):
+            raise TypeError(f"on_event needs a function of one event, not {callback!r}")
+        self._listeners = (*self._listeners, callback)
+        return callback
+
+    @property
+    def n_blocks_(self) -> int:
+        """How many blocks there are."""
+        return int(self._started().counters[BLOCKS])
+
+    @property
+    def task_pointer_(self) -> int:
+        """The block in use."""
+        return int(self._started().counters[POINTER])
+
+    @property
+    def alarm_(self) -> int:
+        """Samples counted towards a change; 0 as long as all is well."""
+        return int(self._started().counters[ALARM])
+
+    @property
+    def unit_blocks_(self) -> IntArray:
+        """The block of every unit."""
+        raise NotImplementedError
+
+    @property
+    def events_(self) -> list[Event]:
+        """The latest new blocks and recalls, oldest first."""
+        self._started()
+        return list(self._history)
+
+    def _start_state(self, rows: FloatArray, rng: np.random.Generator) -> None:
+        super()._start_state(rows, rng)
+        self._history = deque(maxlen=EVENT_HISTORY)
+
+    def _take_events(self, lines: IntArray) -> None:
+        events = [Event(EVENT_KINDS[0 if kind == NEW_BLOCK else 1], *place) for kind, *place in lines.tolist()]
+        self._history.extend(events)
+        if self._listeners:
+            self._pending_events = (*self._pending_events, *events)
+
+    def _notify(self) -> None:
+        while self._pending_events:
+            event, self._pending_events = self._pending_events[0], self._pending_events[1:]
+            for listener in self._listeners:
+                listener(event)
+
+    def _may_win(self) -> BoolArray:
+        """Units that never learned do not compete at test time."""
+        return self._state.wins[: self.n_units_] > 0
+
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        super()._score(X, prototypes, out)
+        out[:, ~self._may_win()] = -1.0  # the least there is, for units that never learned
+
+    def _export_events(self) -> IntArray:
+        lines = [[EVENT_KINDS.index(event.kind), *event[1:]] for event in self._history]
+        return np.array(lines, np.int64).reshape(-1, 5)
+
+    def _import_events(self, lines: IntArray) -> None:
+        if lines.size and not (lines.min() >= 0 and lines[:, 0].max() < len(EVENT_KINDS)):
+            raise ValueError(f"{type(self).__name__}: its events are damaged")
+        if len(lines) > EVENT_HISTORY:
+            raise ValueError(f"{type(self).__name__}: it holds {len(lines)} events, more than {EVENT_HISTORY}")
+        events = (Event(EVENT_KINDS[kind], *place) for kind, *place in lines.tolist())
+        self._history = deque(events, maxlen=EVENT_HISTORY)
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        if self._listeners:
+            copy._listeners = self._listeners
+        return copy

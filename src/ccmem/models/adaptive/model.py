@@ -1,0 +1,148 @@
+"""The estimator; what it does is told in :mod:`ccmem.models.adaptive`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ccmem._typing import IntArray
+from ccmem.memory import UNITS, aligned_zeros, grown, new_units
+from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
+from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE
+from ccmem.models.adaptive.kernels import learn, learn_labelled
+from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
+from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
+from ccmem.parameters import Rule, integer, number, optional
+
+_PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
+_PER_BLOCK = ("means", "statistics")
+
+
+class AdaptiveCCM(BlockMemory):
+    """Continual competitive memory without thresholds: notices by itself when something begins or comes back.
+
+    A block knows what its samples look like on average and how far that varies; when recent samples no longer fit, a
+    waiting block they do fit is recalled, or a new one begins. Nothing is random.
+
+    Parameters
+    ----------
+    n_slots : int, default=25
+        Units of a block.
+    learning_rate : float, default=0.35
+        Part of the way to the sample that a unit moves at its first win; it becomes the mean of what it won.
+    false_alarm_every : float, default=1e6
+        About how many samples of one task may pass before it is mistaken for another. More makes changes a little
+        harder to notice.
+    max_units : int or None, default=None
+        Bound on the number of units. Blocks then grow beyond ``n_slots`` while there is room, and the cheapest units
+        of the largest blocks are merged when there is none. None: ``n_slots`` a block, and no bound.
+
+    Attributes
+    ----------
+    n_blocks_, task_pointer_, unit_blocks_, events_
+        Blocks and their history; see :class:`ccmem.models._blocks.BlockMemory`.
+    alarm_ : int
+        Samples since suspicion began; 0 without suspicion.
+    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
+        What the memory holds; see :class:`ccmem.base.CompetitiveMemory`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmem import AdaptiveCCM
+    >>> rng = np.random.default_rng(0)
+    >>> calm, storm = [1.0, 0.0, 0.1], [0.0, 1.0, 0.9]
+    >>> memory = AdaptiveCCM(n_slots=5)
+    >>> for weather in (calm, storm, calm):
+    ...     _ = memory.partial_fit(rng.normal(weather, 0.2, (300, 3)))
+    >>> [(event.kind, event.to_block) for event in memory.events_]
+    [('new_block', 1), ('recall', 0)]
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_slots": integer(1),
+        "learning_rate": number(0.0, 1.0, open_below=True),
+        "false_alarm_every": number(100.0, 1e15),
+        "max_units": optional(integer(1)),
+    }
+    _shape_parameters = ("n_slots", "max_units")
+    _state_type = AdaptiveState
+    _own_counters = OWN_COUNTERS
+    _per_column = ("prototypes", "means", "vectors")
+    _learn_kernel = staticmethod(learn)
+    _labelled_kernel = staticmethod(learn_labelled)
+    _tuning: ClassVar[Tuning] = Tuning()
+
+    def __init__(
+        self,
+        n_slots: int = 25,
+        *,
+        learning_rate: float = 0.35,
+        false_alarm_every: float = 1e6,
+        max_units: int | None = None,
+    ) -> None:
+        self.n_slots = n_slots
+        self.learning_rate = learning_rate
+        self.false_alarm_every = false_alarm_every
+        self.max_units = max_units
+
+    @property
+    def unit_blocks_(self) -> IntArray:
+        """The block of every unit, a copy."""
+        return self._started().unit_blocks[: self.n_units_].copy()
+
+    def _settings(self) -> AdaptiveSettings:
+        return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning)
+
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AdaptiveState:
+        # one unit too many is there for a moment before two are merged
+        capacity, blocks = self.max_units + 1 if self.max_units else 4 * self.n_slots, 4
+        units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
+        units.counters[BLOCKS] = 1
+        layout = self._own_layout(capacity, n_features, dtype)
+        more = {name: aligned_zeros(tuple(n or blocks for n in shape), kind) for name, (shape, kind) in layout.items()}
+        return AdaptiveState(*units, **more)
+
+    @staticmethod
+    def _own_layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """Shape and type of what the state has beyond that of every model; None stands for any number of blocks."""
+        return {
+            **dict.fromkeys(("unit_blocks", "partners", "members"), ((capacity,), np.int64)),
+            **dict.fromkeys(("errors", "costs"), ((capacity,), np.float64)),
+            "means": ((None, n_features), dtype),
+            "statistics": ((None, N_STATISTICS), np.float64),
+            "vectors": ((N_VECTORS, n_features), dtype),
+            "scalars": ((N_SCALARS,), np.float64),
+        }
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        return {**super()._layout(capacity, n_features, dtype), **self._own_layout(capacity, n_features, dtype)}
+
+    def _make_room(self) -> None:
+        state = self._state
+        for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
+            rows = len(getattr(state, names[0]))
+            if needed == rows:
+                state = state._replace(**{name: grown(getattr(state, name), 2 * rows) for name in names})
+        self._state = state
+
+    def _check_state(self, state: AdaptiveState) -> None:
+        counters, tuning = state.counters, self._tuning
+        units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
+        in_use = np.flatnonzero(state.unit_blocks[:units] == counters[POINTER])
+        if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
+            raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with room for {rows}")
+        bound = self.max_units
+        if bound is not None and (units > bound or len(state.prototypes) != bound + 1):
+            raise ValueError(f"{units} units and room for {len(state.prototypes)} do not fit max_units={bound}")
+        if units and state.unit_blocks[:units].max() >= blocks:
+            raise ValueError("some units belong to a block that does not exist")
+        if counters[SIZE] != len(in_use) or (state.members[: len(in_use)] != in_use).any():
+            raise ValueError("the units listed for the block in use are not those that belong to it")
+        if state.partners[:units].max(initial=0) > units or counters[LAST] > 2 or counters[FILLED] >= tuning.batch:
+            raise ValueError("its counters are damaged")
+        if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
+            raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
+        if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
+            raise ValueError("statistics of some block are negative")
