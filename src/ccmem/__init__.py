@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ccmem.layers import WindowLayer as WindowLayer
     from ccmem.memory import Event as Event
     from ccmem.models import ARTC2A as ARTC2A
     from ccmem.models import CCM as CCM
@@ -35,6 +36,7 @@ _HOME = {
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
     "OnlineMLP": "ccmem.predictors",
+    "WindowLayer": "ccmem.layers",
     "load": "ccmem.persistence",
     "save": "ccmem.persistence",
 }
@@ -51,6 +53,7 @@ __all__ = [
     "IncrementalWTA",
     "ModalClassifier",
     "OnlineMLP",
+    "WindowLayer",
     "__version__",
     "load",
     "save",

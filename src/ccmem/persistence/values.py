@@ -24,6 +24,7 @@ CLASSES = {
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
     "OnlineMLP": "ccmem.predictors",
+    "WindowLayer": "ccmem.layers",
 }
 """What a checkpoint may hold: class -> the module it is imported from. Nothing else is ever looked up by name."""
 

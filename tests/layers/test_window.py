@@ -1,0 +1,181 @@
+"""Windows of a signal: features against numpy's Fourier transform, streams cut anywhere, checkpoints, period."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from ccmem import CheckpointError, WindowLayer, load
+from ccmem.layers._signal import BAND_EDGES, bands, find_period
+from ccmem.persistence import read_checkpoint, write_checkpoint
+
+
+def twin(X: Any, window: int, hop: int) -> Any:
+    """The features of every window, as the module's equations say, by numpy's Fourier transform."""
+    found = []
+    for start in range(0, len(X) - window + 1, hop):
+        row: list[float] = []
+        for x in X[start : start + window].T:
+            mean, spread = x.mean(), x.std()
+            still = spread <= max(1e-9 * abs(mean), 1e-150)
+            spread = max(1e-9 * abs(mean), 1e-150) if still else spread
+            z = np.zeros(window) if still else (x - mean) / spread
+            power = np.abs(np.fft.rfft(z)) ** 2 / window
+            row += [mean, np.log(spread), (z**3).mean(), np.log((z**4).mean() + 1e-3)]
+            for a, b in itertools.pairwise(BAND_EDGES):
+                if a <= window // 2:
+                    row.append(np.log(power[a : min(b, window // 2 + 1)].mean() + 1e-3))
+        found.append(row)
+    return np.array(found)
+
+
+def signal(n: int, n_channels: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_channels)) + np.sin(np.arange(n) / 3)[:, None]
+    X[:, -1] = 5.0  # a channel that stands still
+    X[n // 2 :, -1] += rng.normal(size=n - n // 2)
+    return X * 10.0 ** rng.integers(-6, 6, n_channels)
+
+
+@pytest.mark.parametrize(("window", "hop"), [(8, 1), (9, 4), (33, 5), (64, 64), (131, 2), (140, 100)])
+def test_features_are_those_of_the_equations(window: int, hop: int) -> None:
+    X = signal(400, 3, window)
+    layer = WindowLayer(window, hop=hop)
+    found = layer.push(X)
+    np.testing.assert_allclose(found, twin(X, window, hop), rtol=1e-9, atol=1e-9)
+    assert found.shape == (layer.n_windows_, len(layer.get_feature_names_out()))
+    np.testing.assert_array_equal(layer.transform(X), found)
+    first, last = layer.rows_of(2)
+    np.testing.assert_array_equal(layer.transform(X[first : last + 1])[0], found[2])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(1, 400), max_size=8), st.sampled_from(["auto", 8, 30]), st.sampled_from([None, 1, 7, 30]))
+def test_a_stream_may_be_cut_anywhere(cuts: list[int], window: Any, hop: int | None) -> None:
+    X = signal(700, 2, 3)
+    whole = WindowLayer(window, hop=hop)
+    expected = whole.push(X)
+    layer = WindowLayer(window, hop=hop)
+    parts = [layer.push(part) for part in np.split(X, np.unique(cuts)) if len(part)]
+    found = np.concatenate([part for part in parts if len(part)] or [expected[:0]])
+    np.testing.assert_array_equal(found, expected)
+    assert (layer.window_, layer.n_windows_, layer.n_samples_seen_) == (whole.window_, len(found), 700)
+    np.testing.assert_array_equal(layer._rows, whole._rows)
+
+
+def test_what_is_kept_stays_small() -> None:
+    layer = WindowLayer()
+    rng, sizes = np.random.default_rng(0), set()
+    for _ in range(200):
+        layer.push(rng.normal(size=(100, 2)))
+        sizes.add(len(layer._rows))
+    assert max(sizes) <= 1024
+    assert len(layer._rows) < layer.window_ == 100  # noise has no period
+
+
+@pytest.mark.parametrize("period", [7, 24, 50, 96, 240])
+@pytest.mark.parametrize("shape", [np.sin, lambda a: np.sign(np.sin(a)), lambda a: (a / (2 * np.pi)) % 1])
+def test_the_period_is_found(period: int, shape: Any) -> None:
+    time, rng = np.arange(1024), np.random.default_rng(period)
+    X = shape(2 * np.pi * (time + 0.3) / period) + 0.1 * rng.normal(size=1024)
+    layer = WindowLayer()
+    layer.push(X)
+    assert layer.window_ == pytest.approx(max(8, 2 * period), abs=2)
+    assert find_period(np.column_stack([X, np.zeros(1024)]))[0] == pytest.approx(period, abs=1)
+
+
+def test_a_clear_period_is_believed_early_and_short_recordings_can_be_fitted() -> None:
+    X = np.sin(2 * np.pi * np.arange(300) / 20)
+    layer = WindowLayer()
+    assert layer.push(X[:255]).shape == (0, 0)
+    with pytest.raises(NotFittedError, match="needs more rows"):
+        layer.transform(X)
+    assert len(layer.push(X[255:256])) == 256 - 40 + 1
+    assert WindowLayer().fit(X[:120]).window_ == 40
+    assert WindowLayer().fit_transform(X).shape == (261, 9)
+
+
+@pytest.mark.parametrize("n", [0, 100, 900])
+@pytest.mark.parametrize("window", ["auto", 50])
+def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(tmp_path: Any, n: int, window: Any) -> None:
+    X, layer = signal(1500, 2, 1), WindowLayer(window)
+    if n:
+        layer.push(X[:n])
+    layer.save(tmp_path / "front")
+    again = load(tmp_path / "front")
+    np.testing.assert_array_equal(again.push(X[n:]), layer.push(X[n:]))
+    assert (again.window_, again.hop_, again.n_windows_) == (layer.window_, layer.hop_, layer.n_windows_)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rows": np.zeros((3, 1))},
+        {"rows": np.full((40, 2), np.nan)},
+        {"rows": np.zeros((40, 2), np.float32)},
+        {"window_": 10**9},
+        {"window_": 49},
+        {"seen": 11},
+        {"windows": -1},
+        {"n_features_in_": 3},
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(tmp_path: Any, damage: dict[str, Any]) -> None:
+    layer = WindowLayer(50)
+    layer.push(signal(200, 2, 1))
+    fields = layer._export() | damage
+    layer._export = lambda: fields  # type: ignore[method-assign]
+    write_checkpoint(tmp_path / "bad", {"model": layer})
+    with pytest.raises(CheckpointError, match="WindowLayer"):
+        read_checkpoint(tmp_path / "bad")
+
+
+def test_bad_input_is_refused_and_changes_nothing() -> None:
+    X = signal(300, 2, 0)
+    for bad in ({"window": 7}, {"window": "long"}, {"hop": 0}, {"window": True}):
+        with pytest.raises(ValueError, match="is not possible"):
+            WindowLayer(**bad).push(X)
+    layer, same = WindowLayer(20), WindowLayer(20)
+    for front in (layer, same):
+        front.push(X[:150])
+    worse = X[150:].copy()
+    worse[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 3, column 1"):
+        layer.push(worse)
+    with pytest.raises(ValueError, match="features"):
+        layer.push(X[150:, :1])
+    np.testing.assert_array_equal(layer.push(X[150:]), same.push(X[150:]))
+    layer.hop = 3
+    with pytest.raises(ValueError, match="cannot change"):
+        layer.push(X)
+    with pytest.raises(ValueError, match="counted from 0"):
+        same.rows_of(-1)
+
+
+def test_bands_cover_every_frequency_once() -> None:
+    for window in range(8, 200):
+        edges = bands(window)
+        assert edges[0] == 1
+        assert (np.diff(edges) > 0).all()
+        assert edges[-1] == min(window // 2 + 1, BAND_EDGES[-1])
+
+
+def test_a_plain_sequence_is_one_channel_and_names_say_which() -> None:
+    layer = WindowLayer(16)
+    layer.push(np.arange(40.0))
+    names = layer.get_feature_names_out()
+    assert names[:6].tolist() == [
+        "x0 level",
+        "x0 spread",
+        "x0 skewness",
+        "x0 peakedness",
+        "x0 1-2 turns",
+        "x0 3-4 turns",
+    ]
+    assert layer.n_floats_ == 15 + 2 * 8 * 16
