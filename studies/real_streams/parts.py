@@ -1,0 +1,275 @@
+"""What is run and how it is scored: one function a part, each giving rows for the evidence file."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import v_measure_score
+
+from ccmem import CCM, WindowLayer
+from ccmem.metrics import covering, regimes, score_events, score_recording
+
+from . import data, tssb
+from .peers import PEERS, Detect, Found, Peer, standardised
+
+PHASES = (0, 4, 8, 12, 16)
+"""Rows left out at the start of a recording: where batches begin is chance, so figures are means over these."""
+CONTROL_ROWS = 100_000
+SLOW_ROWS = 20_000
+OURS = "AdaptiveCCM"
+
+
+def memory(X: Any) -> Found:
+    """The memory with its defaults, on the columns as they come."""
+    model = CCM(novelty="signature", random_state=0).partial_fit(X)
+    events = [(event.step, event.to_block) for event in model.events_]
+    return Found([step for step, _ in events], regimes(events, len(X)))
+
+
+def _blocks(found: Found, n_rows: int) -> Any:
+    """Regime of each row; one that never returns where a detector does not tell."""
+    if found.blocks is not None:
+        return found.blocks
+    return regimes([(step, i + 1) for i, step in enumerate(found.steps)], n_rows)
+
+
+# The same budget of false alarms -------------------------------------------------------------------------------------
+
+
+def calibrated(peer: Peer, normal: list[Any], budget: int) -> Any:
+    """The most sensitive setting with at most ``budget`` alarms on what is normal; None if there is none."""
+    for setting in peer.grid:
+        if sum(len(peer.make(setting)(standardised(X)).steps) for X in normal) <= budget:
+            return setting
+    return None
+
+
+def _detectors(normal: list[Any], budget: int, names: list[str] | None = None) -> list[tuple[str, str, Detect, float]]:
+    """Name, setting and function of every detector: ours, peers with their defaults, peers within the budget."""
+    rows: list[tuple[str, str, Detect]] = []
+    for peer in PEERS:
+        if names is not None and peer.name not in names:
+            continue
+        make = peer.make
+        rows.append(
+            (
+                peer.name,
+                f"default {peer.parameter} {peer.default:g}",
+                lambda X, make=make, s=peer.default: make(s)(standardised(X)),
+            )
+        )
+        if not peer.slow:
+            setting = calibrated(peer, normal, budget)
+            if setting is None:
+                rows.append((peer.name, "no setting within the budget", None))
+            else:
+                rows.append(
+                    (
+                        peer.name,
+                        f"within budget: {peer.parameter} {setting:g}",
+                        lambda X, make=make, s=setting: make(s)(standardised(X)),
+                    )
+                )
+    return rows
+
+
+# Recordings ----------------------------------------------------------------------------------------------------------
+
+
+def skab(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """Every recording from an empty memory."""
+    recordings, normal = data.skab(folder / "skab"), data.skab_normal(folder / "skab")
+    budget = max(1, len(memory(normal).steps))
+    rows = [_recordings(OURS, "defaults", memory, recordings, data.WARM_UP, PHASES)]
+    rows[0]["alarms on the fault-free recording"] = len(memory(normal).steps)
+    for name, setting, detect in _detectors([normal], budget, names):
+        rows.append(_recordings(name, setting, detect, recordings, data.WARM_UP, (0,)))
+    return rows
+
+
+def tep(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """Every test run from an empty memory."""
+    recordings, normal = data.tep(folder / "tep"), data.tep_normal(folder / "tep")
+    alarms = sum(len(memory(X).steps) for X in normal)
+    rows = [_recordings(OURS, "defaults", memory, recordings, 0, PHASES)]
+    rows[0]["alarms on the fault-free runs"] = alarms
+    for name, setting, detect in _detectors(normal, max(1, alarms), names):
+        rows.append(_recordings(name, setting, detect, recordings, 0, (0,)))
+    return rows
+
+
+def _recordings(
+    name: str, setting: str, detect: Detect | None, recordings: list[data.Recording], warm_up: int, phases: Any
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"detector": name, "setting": setting}
+    if detect is None:
+        return row
+    began = time.process_time()
+    each: list[dict[str, Any]] = []
+    for phase in phases:
+        for recording in recordings:
+            X = np.ascontiguousarray(recording.X[phase:])
+            found = detect(X)
+            steps = [step + phase for step in found.steps]
+            score = score_recording(steps, recording.onset, recording.return_at, warm_up=warm_up)
+            truth = np.zeros(len(recording.X), int)
+            truth[recording.onset : recording.return_at] = 1
+            v = v_measure_score(truth[phase:], _blocks(found, len(X)))
+            each.append(
+                {
+                    "recording": recording.name,
+                    "phase": phase,
+                    **score._asdict(),
+                    "V": round(float(v), 4),
+                    "steps": steps,
+                }
+            )
+    counted = [e for e in each if not (e["recording"][0] == "d" and int(e["recording"][1:]) in data.UNDETECTABLE)]
+    delays = [e["delay"] for e in counted if e["delay"] is not None]
+    n = len(phases)
+    return row | {
+        "recordings": len(counted) / n,
+        "onsets": sum(e["onset"] for e in counted) / n,
+        "returns": sum(bool(e["returned"]) for e in counted) / n,
+        "of returns": sum(e["returned"] is not None for e in counted) / n,
+        "false": sum(e["false"] for e in each) / n,
+        "repeated": sum(e["repeated"] for e in counted) / n,
+        "median delay": statistics.median(delays) if delays else None,
+        "V": float(np.mean([e["V"] for e in counted])),
+        "seconds": round(time.process_time() - began, 2),
+        "each": each,
+    }
+
+
+def one_stream(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """All recordings of SKAB end to end, and one memory: does a fault leave the normal block, and is it found again?"""
+    recordings = data.skab(folder / "skab")
+    X = np.ascontiguousarray(np.concatenate([recording.X for recording in recordings]))
+    found = memory(X)
+    blocks = np.array(_blocks(found, len(X)))
+    truth, each, at = np.zeros(len(X), int), [], 0
+    for recording in recordings:
+        s, end = at + recording.onset, at + len(recording.X)
+        r = end if recording.return_at is None else at + recording.return_at
+        truth[s:r] = 1
+        before, during = int(blocks[s - 1]), np.bincount(blocks[s:r]).argmax()
+        left = bool(during != before or blocks[r - 1] != before)
+        each.append(
+            {
+                "recording": recording.name,
+                "before": before,
+                "during": int(during),
+                "at its end": int(blocks[r - 1]),
+                "afterwards": int(blocks[end - 1]),
+                "left": left,
+                "recalled": bool(left and blocks[end - 1] == before),
+            }
+        )
+        at = end
+    return [
+        {
+            "detector": OURS,
+            "setting": "defaults",
+            "faults": len(recordings),
+            "left": sum(e["left"] for e in each),
+            "recalled": sum(e["recalled"] for e in each),
+            "blocks": int(blocks.max()) + 1,
+            "events": len(found.steps),
+            "V": float(v_measure_score(truth, blocks)),
+            "each": each,
+        }
+    ]
+
+
+# Nothing changes -----------------------------------------------------------------------------------------------------
+
+
+def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """False alarms per 100,000 rows on streams in which nothing changes."""
+    rows = [
+        {"detector": OURS, "setting": "defaults"}
+        | {name: len(memory(X).steps) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)}
+    ]
+    streams = list(data.controls(SLOW_ROWS))
+    normal = [data.skab_normal(folder / "skab")]
+    for name, setting, detect in _detectors(normal, max(1, len(memory(normal[0]).steps)), names):
+        peer = next(peer for peer in PEERS if peer.name == name)
+        if detect is not None and not (peer.offline or peer.slow):
+            rows.append(
+                {"detector": name, "setting": setting}
+                | {stream: len(detect(X).steps) * 100_000 / SLOW_ROWS for stream, X in streams}
+            )
+    return rows
+
+
+# Labelled samples ----------------------------------------------------------------------------------------------------
+
+
+def labelled(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """Classes that come with scikit-learn and River, visited in turn and once more."""
+    rows = []
+    for stream in data.labelled():
+        model = CCM(novelty="signature", random_state=0).partial_fit(stream.X)
+        score = score_events(model.events_, stream.changes, tasks=stream.tasks)
+        rows.append(
+            {
+                "stream": stream.name,
+                "rows": len(stream.X),
+                "columns": stream.X.shape[1],
+                "changes": score.changes,
+                "found": score.found,
+                "false": score.false_alarms,
+                "returns": score.returns,
+                "right recalls": score.right_recalls,
+                "median delay": score.median_delay,
+            }
+        )
+    return rows
+
+
+# Segmented signals ---------------------------------------------------------------------------------------------------
+
+
+def signal_changes(values: Any) -> tuple[list[int], Any]:
+    """First rows of the windows with which the memory behind a window front noticed a change, and the front."""
+    front, model = WindowLayer(), CCM(novelty="signature", random_state=0)
+    features = front.push(values)
+    if not len(features):
+        return [], front
+    model.partial_fit(features)
+    return [front.rows_of(event.step)[0] for event in model.events_], front
+
+
+def segmented(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """The segmentation benchmark: covering with the window front, one set of defaults."""
+    rows = []
+    for series in tssb.load([folder / "tssb", folder / "ucr"]):
+        steps, front = signal_changes(series.values)
+        rows.append(
+            {
+                "series": series.name,
+                "development": series.development,
+                "rows": len(series.values),
+                "changes": len(series.changes),
+                "found": len(steps),
+                "window": front.window_,
+                "covering": covering(series.changes, steps, len(series.values)),
+                "none": covering(series.changes, [], len(series.values)),
+                **series.published,
+            }
+        )
+    return rows
+
+
+PARTS = {
+    "skab": skab,
+    "one_stream": one_stream,
+    "tep": tep,
+    "controls": controls,
+    "labelled": labelled,
+    "segmented": segmented,
+}

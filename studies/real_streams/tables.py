@@ -1,0 +1,121 @@
+"""Markdown tables and one picture of the evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .tssb import PUBLISHED
+
+
+def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Every part that has been run."""
+    return {file.stem: json.loads(file.read_text())["rows"] for file in sorted(folder.glob("*.json"))}
+
+
+def table(columns: list[str], rows: list[list[Any]]) -> str:
+    """Rows as Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(_text(cell) for cell in line) + " |" for line in lines)
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.0f}" if cell == round(cell) else f"{cell:.1f}" if abs(cell) > 3 else f"{cell:.2f}"
+    return str(cell)
+
+
+def markdown(parts: dict[str, list[dict[str, Any]]]) -> str:
+    """All tables, each under a heading of its own."""
+    shown = [f"## {title}\n\n{make(parts[part])}" for part, (title, make) in TABLES.items() if part in parts]
+    return "\n\n".join(shown) + "\n"
+
+
+def _recordings(rows: list[dict[str, Any]]) -> str:
+    columns = ["onsets", "returns", "false", "repeated", "median delay", "V"]
+    n, m = rows[0]["recordings"], rows[0]["of returns"]
+    heads = ["detector", "setting", f"faults of {n:.0f}", *([f"returns of {m:.0f}"] if m else []), *columns[2:], "s"]
+    keys = ["onsets", *(["returns"] if m else []), *columns[2:], "seconds"]
+    return table(heads, [[row["detector"], row["setting"], *(row.get(key) for key in keys)] for row in rows])
+
+
+def _one_stream(rows: list[dict[str, Any]]) -> str:
+    keys = ["left", "recalled", "blocks", "events", "V"]
+    heads = ["detector", f"of {rows[0]['faults']} faults leave the normal block", "of these recalled", *keys[2:]]
+    return table(heads, [[row["detector"], *(row[key] for key in keys)] for row in rows])
+
+
+def _plain(rows: list[dict[str, Any]]) -> str:
+    return table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _segmented(rows: list[dict[str, Any]]) -> str:
+    heads = [
+        "series",
+        "how many",
+        "window front and AdaptiveCCM",
+        *(f"{name}, published" for name in PUBLISHED),
+        "no change point",
+    ]
+    lines = []
+    for name, half in (("development (first 37 names)", True), ("the other 38", False)):
+        part = [row for row in rows if row["development"] == half]
+        if part:
+            means = [float(np.mean([row[key] for row in part])) for key in ("covering", *PUBLISHED, "none")]
+            lines.append([name, len(part), *(f"{mean:.3f}" for mean in means)])
+    return table(heads, lines)
+
+
+TABLES = {
+    "skab": ("SKAB, each recording from an empty memory", _recordings),
+    "one_stream": ("SKAB as one stream", _one_stream),
+    "tep": ("Tennessee Eastman, each run from an empty memory", _recordings),
+    "controls": ("False alarms per 100,000 rows where nothing changes", _plain),
+    "labelled": ("Classes of scikit-learn and River in turn, twice", _plain),
+    "segmented": ("Segmented signals (TSSB), covering", _segmented),
+}
+
+
+def picture(parts: dict[str, list[dict[str, Any]]], file: Path) -> None:
+    """Faults and returns noticed against false alarms, every detector one mark."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    names = [part for part in ("skab", "tep") if part in parts]
+    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 3.8), squeeze=False, layout="constrained")
+    for ax, part in zip(axes[0], names, strict=True):
+        for row in parts[part]:
+            if "onsets" not in row:
+                continue
+            n = row["recordings"] + row["of returns"]
+            share = (row["onsets"] + row["returns"]) / n
+            false = (row["false"] + row["repeated"]) / row["recordings"]
+            ours, calibrated = row["setting"] == "defaults", row["setting"].startswith("within")
+            ax.plot(
+                false + 0.01,
+                share,
+                "*" if ours else "o",
+                ms=13 if ours else 6,
+                mfc="C3" if ours else "C0" if calibrated else "none",
+                mec="C3" if ours else "C0",
+            )
+            ax.annotate(row["detector"], (false + 0.01, share), fontsize=7, xytext=(4, 3), textcoords="offset points")
+        ax.set(
+            xscale="log",
+            xlabel="false and repeated alarms a recording",
+            ylim=(-0.03, 1.05),
+            ylabel="changes noticed",
+            title={"skab": "SKAB", "tep": "Tennessee Eastman"}[part],
+        )
+    axes[0, 0].plot([], [], "o", mfc="C0", mec="C0", label="peer within the budget")
+    axes[0, 0].plot([], [], "o", mfc="none", mec="C0", label="peer with its default")
+    axes[0, 0].legend(fontsize=7, loc="lower right")
+    figure.savefig(file, dpi=130)
+    plt.close(figure)
