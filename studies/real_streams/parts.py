@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import v_measure_score
 
-from ccmem import CCM, WindowLayer
+from ccmem import AdaptiveCCM, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
@@ -25,7 +25,7 @@ OURS = "AdaptiveCCM"
 
 def memory(X: Any) -> Found:
     """The memory with its defaults, on the columns as they come."""
-    model = CCM(novelty="signature", random_state=0).partial_fit(X)
+    model = AdaptiveCCM().partial_fit(X)
     events = [(event.step, event.to_block) for event in model.events_]
     return Found([step for step, _ in events], regimes(events, len(X)))
 
@@ -213,7 +213,7 @@ def labelled(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
     """Classes that come with scikit-learn and River, visited in turn and once more."""
     rows = []
     for stream in data.labelled():
-        model = CCM(novelty="signature", random_state=0).partial_fit(stream.X)
+        model = AdaptiveCCM().partial_fit(stream.X)
         score = score_events(model.events_, stream.changes, tasks=stream.tasks)
         rows.append(
             {
@@ -236,7 +236,7 @@ def labelled(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
 
 def signal_changes(values: Any) -> tuple[list[int], Any]:
     """First rows of the windows with which the memory behind a window front noticed a change, and the front."""
-    front, model = WindowLayer(), CCM(novelty="signature", random_state=0)
+    front, model = WindowLayer(), AdaptiveCCM()
     features = front.push(values)
     if not len(features):
         return [], front
