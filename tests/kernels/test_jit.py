@@ -14,6 +14,7 @@ import pytest
 
 import ccmem
 from ccmem.kernels.jit import JIT_ENABLED, kernel_in_place
+from ccmem.kernels.sources import source_digest
 
 PACKAGE = Path(ccmem.__file__).parent
 needs_jit = pytest.mark.skipif(not JIT_ENABLED, reason="nothing is compiled with the JIT off")
@@ -47,6 +48,34 @@ def test_editing_a_helper_in_another_file_is_noticed(tmp_path):
     assert old in text
     helper.write_text(text.replace(old, planted))
     assert run(code, source, cache).stdout.split() == ["True", "0"]
+
+
+@needs_jit
+def test_editing_what_no_kernel_needs_recompiles_nothing(tmp_path):
+    source, cache = tmp_path / "src", tmp_path / "cache"
+    shutil.copytree(PACKAGE, source / "ccmem", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import numpy as np; from ccmem.kernels.competition import unit_scale as f; f(np.ones(3), 0.0);"
+        "print(sum(f.stats.cache_hits.values()))"
+    )
+    assert run(code, source, cache).stdout.split() == ["0"]
+    for elsewhere in ("report/page.py", "base.py"):  # of which only the second is part of any kernel's source
+        file = source / "ccmem" / elsewhere
+        file.write_text(file.read_text() + "\n# changed\n")
+    assert run(code, source, cache).stdout.split() == ["1"]
+
+
+def test_only_what_python_calls_has_a_cache_file(tmp_path):
+    code = "import numpy as np; from ccmem.kernels.update import renormalise; renormalise(np.ones(3), 0.0)"
+    run(code, PACKAGE.parent, tmp_path)
+    assert [path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")] == ["update.renormalise"] * JIT_ENABLED
+
+
+def test_the_source_of_a_module_is_that_of_all_it_imports(tmp_path):
+    outside = tmp_path / "outside.py"
+    outside.write_text("from ccmem.kernels import (\n    update,\n)\n")
+    assert source_digest(outside) != source_digest("ccmem.kernels.update") == source_digest("ccmem.kernels.update")
+    assert source_digest("ccmem.report") != source_digest("ccmem.kernels.update")
 
 
 @needs_jit

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
+from ccmem import _cache
 from ccmem.datasets.idx import FILES, digest, idx_bytes, parse_idx
 from ccmem.datasets.raw import Entry, RawSet, check
 
@@ -17,11 +16,7 @@ MANIFEST = "manifest.json"
 
 def cache_folder() -> Path:
     """Where fetched data sets are kept: ``CCMEM_DATA_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("CCMEM_DATA_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "ccmem" / "data"
+    return _cache.cache_folder("data")
 
 
 def from_cache(entry: Entry) -> tuple[RawSet, str] | None:

@@ -30,7 +30,7 @@ from ccmem.base import REJECTED, ChunkResult
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
 from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
-from ccmem.kernels.jit import source_digest
+from ccmem.kernels.sources import source_digest
 from ccmem.models._blocks import BlockMemory
 from ccmem.persistence.atomic import write_whole
 from ccmem.readout import ModalClassifier
@@ -188,8 +188,9 @@ class Results:
 
 
 def row_key(row: Row, about: dict[str, Any]) -> str:
-    """Changes when anything does that decides the numbers: settings, data, or the code itself."""
-    facts = [row.settings(), {key: about[key] for key in ("sha256", "pixels", "tasks", "n_train")}, source_digest()]
+    """Changes when anything does that decides the numbers: settings, data, or the code that has a part in them."""
+    data = {key: about[key] for key in ("sha256", "pixels", "tasks", "n_train")}
+    facts = [row.settings(), data, source_digest(__name__, *row.modules())]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -197,7 +198,7 @@ def versions() -> dict[str, str]:
     """What the results were made with."""
     found = {
         "ccmem": __version__,
-        "source": source_digest(),
+        "source": source_digest(__name__, "ccmem.predictors"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {cores()} cores",
     }

@@ -42,6 +42,10 @@ class Row:
             found["memory"] = self.memory.settings()
         return found
 
+    def modules(self) -> list[str]:
+        """Where the code of its models stands."""
+        return [model_class(self.model).__module__, *(self.memory.modules() if self.memory else [])]
+
     def build(self, X: FloatArray, rows: Any, seed: int) -> Any:
         """The model for one trial: a classifier, ready to learn. ``rows`` of ``X`` may serve as first prototypes."""
         from ccmem.base import CompetitiveMemory

@@ -1,69 +1,69 @@
 """How ccmem compiles: one decorator, a cache that cannot go stale, a word when compiling takes long.
 
 numba's own file cache looks only at the file a kernel stands in, so that editing a helper elsewhere can leave a
-stale kernel behind. Here the cache folder is named after the content of every source file of the package: change
-one character anywhere and the old folder is simply never looked at again.
+stale kernel behind. Here the cache folder is named after the content of that file and of all that it imports from the
+package: change one character there and the old folder is simply never looked at again.
+
+Private parts of numba are used here and in :mod:`ccmem.kernels.lanes` only; pyproject.toml names the versions that have
+them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import event
+from numba import types
+from numba.core import compiler, event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import CPUDispatcher
+
+from ccmem._cache import cache_folder
+from ccmem.kernels.sources import source_digest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_ENABLED = not numba.config.DISABLE_JIT
-_PACKAGE = Path(__file__).parents[1]
 _SLOW_COMPILE_SECONDS = 1.0
 _KEEP_SECONDS = 30 * 24 * 3600
 
 
-def source_digest() -> str:
-    """Name of this exact source tree (and numba version), as 16 hexadecimal digits."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: ``CCMEM_KERNEL_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("CCMEM_KERNEL_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "ccmem" / "kernels"
-
-
-def _open_cache() -> Path | None:
-    """The folder for this source tree, or None when nothing can be written; folders long out of use are removed."""
+@cache
+def _cache_root() -> Path | None:
+    """Where compiled kernels are kept, or None if nothing can be written; what is long out of use is removed."""
     try:
-        root = cache_folder()
-        folder = root / source_digest()
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
-        if not os.access(folder, os.W_OK):
-            return None
+        root = cache_folder("kernel")
+        root.mkdir(parents=True, exist_ok=True)
         long_ago = time.time() - _KEEP_SECONDS
         for old in root.iterdir():
             if old.stat().st_mtime < long_ago:
                 shutil.rmtree(old, ignore_errors=True)
-        return folder
+        return root if os.access(root, os.W_OK) else None
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None
 
 
-_CACHE = _open_cache() if JIT_ENABLED else None
+@cache
+def _cache_of(source: str) -> Path | None:
+    """The folder for kernels of a source file, named after the content of all it depends on."""
+    root, file = _cache_root(), Path(source)
+    if root is None or not file.is_file():  # typed into a notebook, say
+        return None
+    try:
+        folder = root / f"{file.stem}-{source_digest(file)}"
+        folder.mkdir(exist_ok=True)
+        os.utime(folder)
+        return folder
+    except OSError:
+        return None
 
 
 def kernel(function: Function) -> Function:
@@ -81,15 +81,79 @@ def kernel_in_place(function: Function) -> Function:
 
 
 def _compiled(function: Function, counts_references: bool) -> Function:
-    options = {"nogil": True, "error_model": "numpy", "_nrt": counts_references}
-    if _CACHE is None:
-        return numba.njit(**options)(function)
-    previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_CACHE)  # read once, while the decorator makes the kernel's cache
-    try:
-        return numba.njit(cache=True, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = previous
+    if not JIT_ENABLED:
+        return function
+    options = {"nopython": True, "boundscheck": None, "nogil": True, "error_model": "numpy", "_nrt": counts_references}
+    return _Kernel(function, options)
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function that Python calls through a wrapper, from the cache, and other kernels as a part of themselves.
+
+    numba would give every function that a kernel calls a wrapper, an optimisation and a cache file of its own. A part
+    has none of them: it is optimised where it ends up. Neither is it compiled once more for every constant it is
+    called with.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions={**options, "no_cfunc_wrapper": True})
+        part = {**options, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+        self._part = CPUDispatcher(function, targetoptions=part, pipeline_class=_PartCompiler)
+        self._cache_is_open = False
+
+    def compile(self, signature: Any) -> Any:
+        if not self._cache_is_open:
+            self._cache_is_open = True
+            self._open_cache()
+        return super().compile(signature)
+
+    def _open_cache(self) -> None:
+        folder = _cache_of(self.py_func.__code__.co_filename)
+        if folder is None:
+            return
+        previous = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder)  # read once, while the cache is made
+        try:
+            self.enable_caching()
+        finally:
+            numba.config.CACHE_DIR = previous
+
+    # What numba asks when it compiles a caller
+
+    def get_call_template(self, arguments: Any, keywords: Any) -> Any:
+        return self._part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
+
+    def get_overload(self, signature: Any) -> Any:
+        return self._part.get_overload(signature)
+
+
+class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
+    """Compiles into a :class:`_PartLibrary`."""
+
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing_context, target_context, _PartLibrary(target_context.codegen(), "part"), *rest)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is only linked into its callers: neither optimised by itself nor made into machine code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Only what raises errors or prints needs an environment; kernels do neither."""
 
 
 def compiled_for(function: Function, *arguments: Any) -> Function:
@@ -126,7 +190,7 @@ class _SayWhenSlow(event.Listener):  # type: ignore[misc]
 
     def _say(self) -> None:
         self._said = True
-        kept = "once per machine" if _CACHE is not None else "every time: the kernel cache cannot be written"
+        kept = "once per machine" if _cache_root() is not None else "every time: the kernel cache cannot be written"
         print(f"ccmem: compiling kernels for this processor ({kept}) ...", file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,56 @@
+"""What a piece of code depends on: its own file and every file of the package that it imports, however far."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numba
+
+_PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^(?:from (ccmem[\w.]*) import (\([^)]*\)|.*)|import (ccmem[\w.]*))", re.MULTILINE)
+
+
+def source_digest(*places: str | Path) -> str:
+    """Name of the exact source of these modules or files and of all they import, as 16 hexadecimal digits.
+
+    Imports inside functions do not count: they are there for what has no part in the results.
+    """
+    files: set[Path] = set()
+    found = [place if isinstance(place, Path) else _file_of(place) for place in places]
+    while found:
+        file = found.pop()
+        if file is not None and file not in files:
+            files.add(file)
+            found.extend(_imported_by(file))
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + _content(file))
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _content(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def _imported_by(file: Path) -> Iterator[Path | None]:
+    for module, names, plain in _IMPORT.findall(_content(file).decode()):
+        if plain:
+            yield _file_of(plain)
+            continue
+        for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names)):
+            yield _file_of(f"{module}.{name}") or _file_of(module)
+
+
+@cache
+def _file_of(module: str) -> Path | None:
+    """Where a module of the package stands; None if the name is not that of a module."""
+    path = _PACKAGE.joinpath(*module.split(".")[1:])
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
