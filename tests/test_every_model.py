@@ -16,13 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier, models
 from ccmem.kernels.jit import JIT_ENABLED
-from zoo import ALL, PARAMETERS, assert_same, estimators, snapshot, streams, twin
+from zoo import ALL, PARAMETERS, assert_same, estimators, seeded, snapshot, streams, twin
 
 every_model = pytest.mark.parametrize("model", ALL, ids=lambda m: m.__name__)
-
-
-def seeded(model):
-    return model(**{"random_state": 0} if "random_state" in model._get_param_names() else {})
 
 
 def some_rows(n=40, width=5, dtype=np.float64):
@@ -82,7 +78,7 @@ def test_reading_changes_nothing_and_agrees_with_itself(model, data):
     assert np.isfinite(memory.prototypes_).all()
     np.testing.assert_array_equal(units, [memory.predict_one(x) for x in X])
     np.testing.assert_array_equal(units[::-1], memory.predict(X[::-1]))
-    best = scores.max(axis=1) if issubclass(model, (models.CCM, models.ARTC2A)) else scores.min(axis=1)
+    best = scores.min(axis=1) if model._by_distance else scores.max(axis=1)
     np.testing.assert_array_equal(scores[np.arange(len(X)), units], best)
 
 
@@ -194,7 +190,7 @@ def test_single_samples_of_any_kind_and_after_any_change_are_learned_as_chunks_a
     for k, x in enumerate(X):
         if k == len(X) // 2:
             for memory in (singly, chunked):
-                memory.set_params(learning_rate=0.011, rate_decay=0.7)
+                memory.set_params(learning_rate=0.011)
         singly.learn_one(kinds[k % len(kinds)](x))
         chunked.partial_fit(x[np.newaxis])
     assert_same(snapshot(singly), snapshot(chunked))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier
-from zoo import ALL, assert_same, snapshot
+from zoo import ALL, assert_same, seeded, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
 
@@ -81,8 +81,8 @@ def test_cutting_a_labelled_stream_changes_nothing(model, seed, cuts):
     X[0] = 1.0
     y = rng.choice(np.array(["a", "b", "c", None], dtype=object), 60)
     y[0] = "b"
-    whole = ModalClassifier(model(random_state=0)).partial_fit(X, y)
-    cut, single = ModalClassifier(model(random_state=0)), ModalClassifier(model(random_state=0))
+    whole = ModalClassifier(seeded(model)).partial_fit(X, y)
+    cut, single = ModalClassifier(seeded(model)), ModalClassifier(seeded(model))
     for rows in np.split(np.arange(60), sorted(cuts)):
         if len(rows):
             cut.partial_fit(X[rows], y[rows])

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, models
+from zoo import seeded
 
 river = pytest.importorskip("river")
 from river import checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
@@ -99,7 +100,7 @@ def test_widened_networks_answer_as_before(network: Any, optimizer: str) -> None
 def test_widening_leaves_every_score_as_it_was(memory: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
-    memory = clone(memory).set_params(random_state=0).fit(X)
+    memory = seeded(type(memory)).fit(X)
     before, units = memory.transform(X), memory.predict(X)
     memory._widen(9)
     wide = np.hstack([X, np.zeros((200, 4))])

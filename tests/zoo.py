@@ -66,6 +66,11 @@ def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
     return np.ascontiguousarray(patterns[order], dtype=dtype)
 
 
+def seeded(model: type) -> Any:
+    """The model with its defaults, drawing the same numbers every time if it draws any."""
+    return model(**{"random_state": 0} if "random_state" in model._get_param_names() else {})
+
+
 def estimators(model: type) -> st.SearchStrategy[Any]:
     """The model under all sorts of parameters."""
     seeded = {"random_state": st.just(0)} if "random_state" in model._get_param_names() else {}

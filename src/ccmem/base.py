@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
@@ -388,3 +388,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.non_deterministic = False
         return tags
+
+
+def seeded_clone(memory: CompetitiveMemory, random_state: Any) -> Any:
+    """A clone of ``memory`` that draws from ``random_state`` if it draws at all and was given nothing to draw from."""
+    copy = clone(memory)
+    if random_state is not None and copy.get_params().get("random_state", 0) is None:
+        copy.set_params(random_state=random_state)
+    return copy

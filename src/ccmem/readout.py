@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory
+from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -96,6 +96,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         at labels: :class:`ccmem.AdaptiveCCM`.
     unlabeled : label or None, default=None
         A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
+    random_state : int, Generator, RandomState or None, default=None
+        For a memory that draws random numbers and has no ``random_state`` of its own.
 
     Attributes
     ----------
@@ -128,12 +130,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         balanced: bool = True,
         label_use: str = "readout",
         unlabeled: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.memory = memory
         self.n_winners = n_winners
         self.balanced = balanced
         self.label_use = label_use
         self.unlabeled = unlabeled
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels in order."""
@@ -236,7 +240,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
                 "such as AdaptiveCCM()"
             )
         check_parameters("ModalClassifier", _RULES, vars(self))
-        memory = self.memory_ if hasattr(self, "memory_") else clone(self.memory)
+        memory = self.memory_ if hasattr(self, "memory_") else seeded_clone(self.memory, self.random_state)
         if self.label_use != "readout" and memory._labelled_kernel is None:
             raise ValueError(
                 f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "

@@ -24,6 +24,8 @@ from ccmem.persistence.atomic import BusyError, locked
 pytest.importorskip("pyarrow")
 
 CLEAN = [
+    "--model",
+    "ccm",
     "--param",
     "n_slots=1",
     "--param",

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from ccmem import CCM, load
 from ccmem.kernels import competition, matching, sketch
 from ccmem.kernels.plain import dot, unit_scale
-from ccmem.memory import aligned
-from ccmem.models import vigilance
+from ccmem.memory import UNITS, aligned
+from ccmem.models._blocks import BLOCKS, POINTER
+from ccmem.models._recall import find_by_sketches
 from zoo import assert_same, snapshot, twin
 
 
@@ -36,7 +37,7 @@ def large_memory(rng, n_blocks, n_slots, width, dtype, spread, fitted):
     state = memory._state
     wins = (rng.random(n) < 0.8).astype(np.int64)
     counters = state.counters.copy()
-    counters[[vigilance.UNITS, vigilance.BLOCKS, vigilance.POINTER]] = n, n_blocks, rng.integers(n_blocks)
+    counters[[UNITS, BLOCKS, POINTER]] = n, n_blocks, rng.integers(n_blocks)
     prototypes = aligned(slots.astype(dtype))
     derived = memory._derive(prototypes, wins)
     if not fitted:
@@ -76,9 +77,7 @@ def test_pruned_and_plain_search_agree_also_at_the_threshold(data):
         match = dot(slot, x) * scale
         for threshold in (match, np.nextafter(match, -1), np.nextafter(match, 1), 0.9, -0.5):
             changed = memory._settings()._replace(recall_vigilance=float(threshold))
-            assert vigilance.find_by_sketches(state, changed, x, scale, np.empty(n_slots)) == first_match(
-                memory, x, threshold
-            )
+            assert find_by_sketches(state, changed, x, scale, np.empty(n_slots)) == first_match(memory, x, threshold)
 
 
 @given(data=st.data())
@@ -132,14 +131,14 @@ def test_most_of_a_large_memory_is_not_looked_at(n_slots):
     memory._state = memory._state._replace(wins=np.ones_like(memory._state.wins))
     x = memory._state.prototypes[-1].copy()
     if memory.task_pointer_ == 59:
-        memory._state.counters[vigilance.POINTER] = 0
+        memory._state.counters[POINTER] = 0
     scale = unit_scale(x, memory._epsilon)
     ask = memory._settings()._replace(recall_vigilance=0.99)
-    found = vigilance.find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots))
+    found = find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots))
     hidden = memory._state.prototypes @ x < 0.5
     assert hidden.sum() > 0.8 * len(hidden)
     memory._state.prototypes[hidden] = np.inf * x  # would match anything
-    assert vigilance.find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots)) == found
+    assert find_by_sketches(memory._state, ask, x, scale, np.empty(n_slots)) == found
 
 
 def test_what_is_derived_can_be_dropped_and_comes_back():
@@ -182,7 +181,7 @@ def test_prediction_over_a_large_memory_equals_the_plain_kernel(data):
     X = np.vstack([state.prototypes[rng.integers(0, len(state.prototypes), 10)], rng.normal(size=(10, width))])
     X = np.ascontiguousarray(X, dtype=dtype)
     never = memory._settings()._replace(recall_vigilance=1.1)
-    vigilance.find_by_sketches(state, never, X[0], 1.0, np.empty(n_slots))  # sketches all blocks but the one in use
+    find_by_sketches(state, never, X[0], 1.0, np.empty(n_slots))  # sketches all blocks but the one in use
     assert (state.radii >= 0).mean() > 0.9
     for competes in (state.wins > 0, (state.wins > 0) & (rng.random(len(state.wins)) < 0.5)):
         expected, found = np.empty(20, np.int64), np.empty(20, np.int64)

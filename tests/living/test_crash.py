@@ -78,6 +78,8 @@ def test_killed_at_random_moments_and_restarted_nothing_is_lost_or_learned_twice
         "state",
         "--scale",
         "standard",
+        "--model",
+        "ccm",
         "--param",
         "n_slots=2",
         "--param",

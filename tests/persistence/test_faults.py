@@ -292,7 +292,7 @@ NETWORK_WRONG = {
     "more open units than there are": (lambda d, a: d["model"]["parameters"].update(gated_units=7), "does not fit"),
     "features": (lambda d, a: d["model"]["fitted"].update(n_features_in_=10**9), "belong"),
     "no memory": (lambda d, a: d["model"]["fitted"].pop("memory_"), "belong"),
-    "another memory": (lambda d, a: d["model"]["parameters"].update(memory=3), "not a CCM"),
+    "another memory": (lambda d, a: d["model"]["parameters"].update(memory=3), "not one with blocks"),
 }
 
 

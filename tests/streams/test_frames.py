@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ccmem import IncrementalWTA, ModalClassifier, models
+from zoo import seeded
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -38,8 +39,8 @@ SERIES: dict[str, Callable[[list[Any]], Any]] = {
 @pytest.mark.parametrize("name", models.__all__)
 def test_a_frame_is_its_numbers(name: str, kind: str) -> None:
     frame, make = FRAMES[kind](X), getattr(models, name)
-    model = make(random_state=0).partial_fit(frame)
-    plain = make(random_state=0).partial_fit(X)
+    model = seeded(make).partial_fit(frame)
+    plain = seeded(make).partial_fit(X)
     assert model.feature_names_in_.tolist() == NAMES
     assert np.array_equal(model.prototypes_, plain.prototypes_)
     assert np.array_equal(model.predict(frame), plain.predict(X))
@@ -59,7 +60,7 @@ def test_integers_and_booleans_in_a_frame(kind: str) -> None:
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("name", models.__all__)
 def test_set_output(name: str, kind: str, wanted: str) -> None:
-    model = getattr(models, name)(random_state=0).set_output(transform=wanted).fit(FRAMES[kind](X))
+    model = seeded(getattr(models, name)).set_output(transform=wanted).fit(FRAMES[kind](X))
     out = model.transform(FRAMES[kind](X))
     assert isinstance(out, {"pandas": pd.DataFrame, "polars": pl.DataFrame}[wanted])
     assert (
@@ -67,7 +68,7 @@ def test_set_output(name: str, kind: str, wanted: str) -> None:
         == model.get_feature_names_out().tolist()
         == [f"{name.lower()}{i}" for i in range(model.n_units_)]
     )
-    assert np.array_equal(out.to_numpy(), getattr(models, name)(random_state=0).fit(X).transform(X))
+    assert np.array_equal(out.to_numpy(), seeded(getattr(models, name)).fit(X).transform(X))
 
 
 def test_pandas_index_survives_a_pipeline() -> None:

@@ -19,6 +19,7 @@ from ccmem.base import CompetitiveMemory
 from ccmem.living.events import EventsMark
 from ccmem.living.scaling import Scale
 from ccmem.memory import Event
+from ccmem.models._blocks import BlockMemory
 from ccmem.persistence import CheckpointError, read_checkpoint, write_checkpoint
 from ccmem.readout import ModalClassifier
 from ccmem.streams.files import Progress
@@ -81,7 +82,7 @@ class Learner:
             memory = self.memory
             if memory is not None and (units or not answers):
                 answers["unit"] = memory.predict(X)
-                if hasattr(memory, "unit_blocks_"):
+                if isinstance(memory, BlockMemory):
                     answers["block"] = memory.unit_blocks_[answers["unit"]]
         return answers
 
@@ -90,7 +91,7 @@ class Learner:
         for memory in {
             id(m): m for m in (self.model, getattr(self.model, "memory", None), getattr(self.model, "memory_", None))
         }.values():
-            if isinstance(memory, CompetitiveMemory):
+            if isinstance(memory, BlockMemory):
                 memory.on_event(callback)
 
     # Keeping -------------------------------------------------------------------------------------------------------

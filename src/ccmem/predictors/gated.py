@@ -40,10 +40,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED
+from ccmem.base import REJECTED, seeded_clone
 from ccmem.labels import UNLABELED, code_of
 from ccmem.memory import grown
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
@@ -305,10 +305,10 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
                 f"GatedMLP: memory={memory!r} has no task pointer to open gates with; "
                 "pass a memory with blocks, such as AdaptiveCCM()"
             )
-        memory = clone(memory)
-        if self.random_state is not None and memory.get_params().get("random_state", 0) is None:
-            memory.set_params(random_state=int(np.random.default_rng(new_seed(self.random_state)).integers(2**31)))
-        return memory
+        seed = self.random_state
+        if seed is not None:
+            seed = int(np.random.default_rng(new_seed(seed)).integers(2**31))
+        return seeded_clone(memory, seed)
 
     def _pointers(self, rows: FloatArray) -> IntArray:
         """The block of each row's best matching slot."""
