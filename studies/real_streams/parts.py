@@ -14,7 +14,7 @@ from ccmem import AdaptiveCCM, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
-from .peers import PEERS, Detect, Found, Peer, standardised
+from .peers import PEERS, Detect, Found, standardised
 
 PHASES = (0, 4, 8, 12, 16)
 """Rows left out at the start of a recording: where batches begin is chance, so figures are means over these."""
@@ -40,40 +40,32 @@ def _blocks(found: Found, n_rows: int) -> Any:
 # The same budget of false alarms -------------------------------------------------------------------------------------
 
 
-def calibrated(peer: Peer, normal: list[Any], budget: int) -> Any:
-    """The most sensitive setting with at most ``budget`` alarms on what is normal; None if there is none."""
-    for setting in peer.grid:
-        if sum(len(peer.make(setting)(standardised(X)).steps) for X in normal) <= budget:
-            return setting
-    return None
+def alarms(detect: Detect, normal: list[Any], warm_up: int) -> int:
+    """How many alarms are raised on what is normal, after the warm-up."""
+    return sum(step >= warm_up for X in normal for step in detect(X).steps)
 
 
-def _detectors(normal: list[Any], budget: int, names: list[str] | None = None) -> list[tuple[str, str, Detect, float]]:
-    """Name, setting and function of every detector: ours, peers with their defaults, peers within the budget."""
-    rows: list[tuple[str, str, Detect]] = []
+def _detectors(normal: list[Any], warm_up: int, names: list[str] | None = None) -> list[tuple[str, str, Detect | None]]:
+    """Name, setting and function of every peer: with its default, and with the most sensitive setting of its parameter
+    that raises no more alarms on what is normal than the memory does (one is free).
+    """
+    budget = max(1, alarms(memory, normal, warm_up))
+    rows: list[tuple[str, str, Detect | None]] = []
     for peer in PEERS:
         if names is not None and peer.name not in names:
             continue
-        make = peer.make
-        rows.append(
-            (
-                peer.name,
-                f"default {peer.parameter} {peer.default:g}",
-                lambda X, make=make, s=peer.default: make(s)(standardised(X)),
-            )
-        )
+
+        def made(setting: Any, make: Any = peer.make) -> Detect:
+            return lambda X: make(setting)(standardised(X))
+
+        rows.append((peer.name, f"default {peer.parameter} {peer.default:g}", made(peer.default)))
         if not peer.slow:
-            setting = calibrated(peer, normal, budget)
+            within = (s for s in peer.grid if alarms(made(s), normal, warm_up) <= budget)
+            setting = next(within, None)
             if setting is None:
                 rows.append((peer.name, "no setting within the budget", None))
             else:
-                rows.append(
-                    (
-                        peer.name,
-                        f"within budget: {peer.parameter} {setting:g}",
-                        lambda X, make=make, s=setting: make(s)(standardised(X)),
-                    )
-                )
+                rows.append((peer.name, f"within budget: {peer.parameter} {setting:g}", made(setting)))
     return rows
 
 
@@ -83,10 +75,9 @@ def _detectors(normal: list[Any], budget: int, names: list[str] | None = None) -
 def skab(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
     """Every recording from an empty memory."""
     recordings, normal = data.skab(folder / "skab"), data.skab_normal(folder / "skab")
-    budget = max(1, len(memory(normal).steps))
     rows = [_recordings(OURS, "defaults", memory, recordings, data.WARM_UP, PHASES)]
-    rows[0]["alarms on the fault-free recording"] = len(memory(normal).steps)
-    for name, setting, detect in _detectors([normal], budget, names):
+    rows[0]["alarms without a fault"] = alarms(memory, normal, data.WARM_UP)
+    for name, setting, detect in _detectors(normal, data.WARM_UP, names):
         rows.append(_recordings(name, setting, detect, recordings, data.WARM_UP, (0,)))
     return rows
 
@@ -94,10 +85,9 @@ def skab(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
 def tep(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
     """Every test run from an empty memory."""
     recordings, normal = data.tep(folder / "tep"), data.tep_normal(folder / "tep")
-    alarms = sum(len(memory(X).steps) for X in normal)
     rows = [_recordings(OURS, "defaults", memory, recordings, 0, PHASES)]
-    rows[0]["alarms on the fault-free runs"] = alarms
-    for name, setting, detect in _detectors(normal, max(1, alarms), names):
+    rows[0]["alarms without a fault"] = alarms(memory, normal, 0)
+    for name, setting, detect in _detectors(normal, 0, names):
         rows.append(_recordings(name, setting, detect, recordings, 0, (0,)))
     return rows
 
@@ -195,8 +185,8 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
         | {name: len(memory(X).steps) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)}
     ]
     streams = list(data.controls(SLOW_ROWS))
-    normal = [data.skab_normal(folder / "skab")]
-    for name, setting, detect in _detectors(normal, max(1, len(memory(normal[0]).steps)), names):
+    normal = data.skab_normal(folder / "skab")
+    for name, setting, detect in _detectors(normal, data.WARM_UP, names):
         peer = next(peer for peer in PEERS if peer.name == name)
         if detect is not None and not (peer.offline or peer.slow):
             rows.append(
