@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, models
+from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, WindowLayer, models
 from zoo import seeded
 
 river = pytest.importorskip("river")
@@ -239,3 +239,20 @@ def test_missing_river_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delitem(sys.modules, "ccmem.river")
     with pytest.raises(ImportError, match=r'pip install "ccmem\[river\]"'):
         importlib.import_module("ccmem.river")
+
+
+def test_a_signal_is_watched_in_windows() -> None:
+    time, rng = 2 * np.pi * np.arange(3000) / 20, np.random.default_rng(0)
+    hum = np.sin(time) + 0.05 * rng.normal(size=3000)
+    front, memory = WindowLayer(), AdaptiveCCM(n_slots=10)
+    memory.partial_fit(front.push(hum[:, None]))
+    detector, told = ConceptDetector(window="auto"), []
+    for x in hum:
+        detector.update({"hum": x})
+        if detector.drift_detected:
+            assert detector.event is not None
+            told.append(detector.event.step)
+    assert told == [front.rows_of(event.step)[1] for event in memory.events_]
+    np.testing.assert_array_equal(detector.memory_.prototypes_, memory.prototypes_)
+    with pytest.raises(ValueError, match="'buzz' is new"):
+        detector.update({"hum": 1.0, "buzz": 2.0})

@@ -33,6 +33,7 @@ from sklearn.base import clone
 from ccmem import models
 from ccmem._typing import FloatArray
 from ccmem.base import REJECTED, CompetitiveMemory
+from ccmem.layers.window import WindowLayer
 from ccmem.memory import Event
 from ccmem.models._blocks import BlockMemory
 from ccmem.predictors import GatedMLP, OnlineMLP
@@ -242,6 +243,9 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         holds several kinds (but slots beyond that stay open, and take in the next concept unnoticed).
     seed
         If not None, takes the place of the memory's ``random_state``.
+    window
+        The samples are a signal: learn windows of so many, or "auto" (see :class:`ccmem.WindowLayer`), so that a change
+        of period or waveform is a change of concept. The features are then those of the first sample.
 
     Examples
     --------
@@ -257,12 +261,16 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     702 back to 0
     """
 
-    def __init__(self, memory: BlockMemory | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self, memory: BlockMemory | None = None, seed: int | None = None, window: str | int | None = None
+    ) -> None:
         super().__init__()
         if memory is not None and not isinstance(memory, BlockMemory):
             raise TypeError(f"ConceptDetector: memory={memory!r} has no blocks; use AdaptiveCCM()")
         self.memory = memory
         self.seed = seed
+        self.window = window
+        self._front = None if window is None else WindowLayer(window)
         self._event: Event | None = None
         self._start(models.AdaptiveCCM(n_slots=10) if memory is None else memory)
 
@@ -273,18 +281,28 @@ class ConceptDetector(_DictModel, base.DriftDetector):
 
     def update(self, x: Any) -> None:
         """Learn one sample: a dictionary of features, or a vector (always one or always the other)."""
-        if isinstance(x, Mapping):
-            row = self._to_learn(x)
-        else:
+        row: FloatArray | None
+        if not isinstance(x, Mapping):
             row = np.asarray(x)
             self._began = True
+        elif self._front is not None and self._began:
+            if new := x.keys() - self._columns.keys():
+                raise ValueError(f"ConceptDetector: a signal keeps its features; {_in_order(new)[0]!r} is new")
+            row = _row(x, self._columns)
+        else:
+            row = self._to_learn(x)
         self._event = None
         if row is not None:
             # the history is a ring: when it is full its length stands still, so look at the pointer
             before = self.concept
-            self._model.learn_one(row)
+            if self._front is None:
+                self._model.learn_one(row)
+            elif len(windows := self._front.push(row.reshape(1, -1))):
+                self._model.partial_fit(windows)
             if self.concept != before:
-                self._event = self._model._history[-1]
+                event = self._model._history[-1]
+                step = event.step if self._front is None else self._front.rows_of(event.step)[1]
+                self._event = event._replace(step=step)
         self._drift_detected = self._event is not None
 
     @property
@@ -310,3 +328,4 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {}
+        yield {"window": 16}

@@ -424,3 +424,32 @@ def test_progress_is_shown_on_a_terminal() -> None:
     os.close(ours)
     assert b"rows/s" in b"".join(seen)
     assert b"block" in b"".join(seen)
+
+
+def waves(n_rows: int = 12_000) -> Any:
+    """A hum of one period that changes its waveform in the middle third; level and spread stay."""
+    time, rng = 2 * np.pi * np.arange(n_rows) / 30, np.random.default_rng(0)
+    square = np.sqrt(0.5) * np.sign(np.sin(time))
+    middle = (np.arange(n_rows) // (n_rows // 3)) == 1
+    return np.where(middle, square, np.sin(time)) + 0.05 * rng.normal(size=n_rows)
+
+
+def test_a_signal_is_learned_in_windows_and_events_count_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    X = waves()
+    np.savetxt("hum.csv", X[:, None], header="hum", comments="")
+    words = ["learn", "hum.csv", "--model", "adaptive", "--window", "auto", "--checkpoint", "m", "--events"]
+    facts = summary(capsys, [*words, "e.jsonl", "--every", "1000"])
+    assert facts["rows"] == 12_000
+    learner = Learner.load("m")
+    assert learner.front is not None
+    assert (learner.front.window_, learner.front.n_samples_seen_) == (60, 12_000)
+    events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
+    assert all(event["row"] == event["step"] + 1 for event in events)
+    assert [event.step for event in learner.model.events_] == [event["step"] - 59 for event in events]
+
+    for part in range(3):  # stopped and gone on with, it says the same
+        summary(capsys, [*words[:7], "parts", "--events", "p.jsonl", "--max-rows", "5000"][: None if part < 2 else -2])
+    assert Path("p.jsonl").read_text() == Path("e.jsonl").read_text()
+    assert "windows of auto" in failure(capsys, "learn", "hum.csv", "--window", "50", "--checkpoint", "m")
+    assert "not rows" in failure(capsys, "predict", "hum.csv", "--checkpoint", "m")
+    assert "without labels" in failure(capsys, "learn", "hum.csv", "--window", "50", "--label", "hum")

@@ -96,6 +96,9 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
         wrong.append(f"--label {args.label} (its label column is {label!r})")
     if args.scale is not None and args.scale != learner.scale_kind:
         wrong.append(f"--scale {args.scale} (it has {learner.scale_kind})")
+    if args.window is not None and (learner.front is None or args.window != learner.front.window):
+        has = "no windows" if learner.front is None else f"windows of {learner.front.window}"
+        wrong.append(f"--window {args.window} (it has {has})")
     if args.features and learner.columns is not None and tuple(args.features) != learner.columns.features:
         wrong.append(f"--features {','.join(args.features)} (it has {','.join(learner.columns.features)})")
     if wrong:

@@ -24,6 +24,7 @@ examples:
   ccmem learn sensors.parquet --label state --checkpoint memory.safetensors --events events.jsonl
   tail -f log.ndjson | ccmem learn - --format ndjson --features a,b,c --checkpoint memory.safetensors
   ccmem learn more/*.csv --checkpoint memory.safetensors
+  ccmem learn vibration.csv --window auto --events events.jsonl
 
 A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
 it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
@@ -51,6 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("none", "unit", "standard"),
         help="none (default); unit: every row to length 1; standard: every column by its mean and "
         "deviation so far. Kept in the checkpoint and applied at prediction",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="N",
+        type=_window,
+        help="the rows are a signal: learn windows of N rows (auto: two of its periods) by their level, spread and "
+        "spectrum. Without labels; the answers are the events",
     )
     parser.add_argument(
         "--every", metavar="ROWS", type=_positive, default=1_000_000, help="rows between checkpoints (default 1000000)"
@@ -150,6 +158,16 @@ class _Run:
 
         return build_model(self.args.model or "adaptive", self.args.param, self.args.label is not None)
 
+    def _new_learner(self) -> Learner:
+        from ccmem.layers.window import WindowLayer
+        from ccmem.living.learner import Learner
+
+        args = self.args
+        if args.window is not None and args.label is not None:
+            raise ValueError("--window learns from signals without labels; leave out --label")
+        front = None if args.window is None else WindowLayer(args.window)
+        return Learner(self._new_model(), args.scale or "none", front)
+
     def _learner(self) -> tuple[Learner, bool]:
         """The learner of the checkpoint if there is one (and it is what was asked for), else a new one."""
         from ccmem.commands._shared import check_against
@@ -157,11 +175,10 @@ class _Run:
 
         args = self.args
         if args.checkpoint is None or not Path(args.checkpoint).exists():
-            model = self._new_model()
-            return Learner(model, args.scale or "none"), True
+            return self._new_learner(), True
         learner = Learner.load(args.checkpoint)
         if learner.rows == 0 and not learner.model.__sklearn_is_fitted__():  # a run that ended before its first row
-            fresh = Learner(self._new_model(), args.scale or "none")
+            fresh = self._new_learner()
             fresh.events = learner.events
             return fresh, True
         check_against(learner, args)
@@ -176,7 +193,7 @@ class _Run:
             self.n_events += 1
             self.last_event = event
             if events is not None:
-                place = event.step - first_step
+                place = max(0, event.step - first_step)  # a window found late may have ended in an earlier chunk
                 events.write({**event._asdict(), "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
 
         learner.on_event(on_event)
@@ -186,7 +203,7 @@ class _Run:
                 if chunk is not None:
                     assert stream.columns is not None
                     chunk_rows = chunk.file, chunk.rows
-                    first_step = learner.memory.n_samples_seen_ if learner.memory is not None else 0
+                    first_step = learner.steps
                     learner.learn(chunk, stream.columns)
                     self.unsaved_rows += len(chunk.X)
                     if self.running_since is None:
@@ -317,8 +334,16 @@ class _ProgressLine:
 
 def _feature_names(learner: Learner) -> list[str] | None:
     """Column names that a model learned from Python was given, if it was."""
+    if learner.front is not None:  # the names are those of features of windows
+        return None
     names = getattr(learner.model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def _window(text: str) -> str | int:
+    if text != "auto" and _positive(text) < 8:
+        raise argparse.ArgumentTypeError(f"{text} rows are too few for a window: at least 8, or auto")
+    return text if text == "auto" else _positive(text)
 
 
 def _positive(text: str) -> int:

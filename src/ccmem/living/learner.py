@@ -1,8 +1,8 @@
 """A model that lives with a stream: what the command keeps in one checkpoint.
 
-Beside the model a checkpoint holds how the columns are chosen and scaled, how many rows have been learned, how far
-every file has been read, and how far the events file was written. All of it is replaced in one rename, so that after a
-crash nothing is learned twice and nothing is lost.
+Beside the model a checkpoint holds how the columns are chosen, scaled and cut into windows, how many rows have been
+learned, how far every file has been read, and how far the events file was written. All of it is replaced in one rename,
+so that after a crash nothing is learned twice and nothing is lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.base import CompetitiveMemory
+from ccmem.layers.window import WindowLayer
 from ccmem.living.events import EventsMark
 from ccmem.living.scaling import Scale
 from ccmem.memory import Event
@@ -29,8 +30,9 @@ from ccmem.streams.tables import Chunk, Columns
 class Learner:
     """A model with its columns, scaling and progress; see the module."""
 
-    def __init__(self, model: Any, scale: str = "none") -> None:
+    def __init__(self, model: Any, scale: str = "none", front: WindowLayer | None = None) -> None:
         self.model = model
+        self.front = front
         self.scale_kind = scale
         self.scale: Scale | None = None
         self.columns: Columns | None = None
@@ -54,11 +56,15 @@ class Learner:
         self.columns = columns
         if self.scale is None:
             self.scale = Scale(self.scale_kind, len(columns.features))
-        X = self.scale.learn(chunk.X)
+        X, names = self.scale.learn(chunk.X), columns.features
         with _names_are_known():
-            self._teach(X, chunk, columns)
+            if self.front is None:
+                self._teach(X, chunk, columns)
+            elif len(windows := self.front.push(X)):
+                names = self.front.get_feature_names_out(columns.features)
+                self.model.partial_fit(windows)
         if (memory := self.memory) is not None and "feature_names_in_" not in vars(memory):
-            memory.feature_names_in_ = np.array(columns.features, object)
+            memory.feature_names_in_ = np.array(names, object)
         self.rows += len(X)
 
     def _teach(self, X: Any, chunk: Chunk, columns: Columns) -> None:
@@ -73,6 +79,8 @@ class Learner:
 
     def predict(self, X: Any, units: bool = False) -> dict[str, Any]:
         """Columns of answers: ``label`` if labels were learned; else, or with ``units``, ``unit`` and ``block``."""
+        if self.front is not None:
+            raise ValueError("this checkpoint has learned windows, not rows: its answers are the events it tells")
         if self.scale is not None:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}
@@ -86,8 +94,21 @@ class Learner:
                     answers["block"] = memory.unit_blocks_[answers["unit"]]
         return answers
 
+    @property
+    def steps(self) -> int:
+        """Step that the events of the next row to come will have."""
+        if self.front is not None:
+            return self.front.n_samples_seen_ if self.front.__sklearn_is_fitted__() else 0
+        return self.memory.n_samples_seen_ if self.memory is not None else 0
+
     def on_event(self, callback: Callable[[Event], Any]) -> None:
-        """Call ``callback`` for every event from now on."""
+        """Call ``callback`` for every event from now on; with windows, its step is the last row of the window."""
+        if (front := self.front) is not None:
+            tell = callback
+
+            def callback(event: Event) -> Any:
+                return tell(event._replace(step=front.rows_of(event.step)[1]))
+
         for memory in {
             id(m): m for m in (self.model, getattr(self.model, "memory", None), getattr(self.model, "memory_", None))
         }.values():
@@ -116,6 +137,7 @@ class Learner:
                 for key, entry in self.progress.items()
             ],
             "events": None if self.events is None else list(self.events),
+            "front": self.front,
         }
         write_checkpoint(path, {"model": self.model, "learner": learner})
 
@@ -138,6 +160,9 @@ class Learner:
         self.rows, self.bad_rows = counts
         self.scale_kind = fields["scale_kind"]
         Scale(self.scale_kind, 0)
+        self.front = fields.get("front")
+        if not (self.front is None or isinstance(self.front, WindowLayer)):
+            raise ValueError("its windows are none")
         if fields["columns"] is not None:
             given = dict(fields["columns"])
             features = tuple(given.pop("features"))
@@ -152,8 +177,9 @@ class Learner:
                 self.scale = Scale.of(fields["scale"], len(features))
                 if self.scale.kind != self.scale_kind:
                     raise ValueError("two kinds of scaling")
-            if getattr(self.model, "n_features_in_", len(features)) != len(features):
-                raise ValueError(f"{len(features)} columns for a model of {self.model.n_features_in_}")
+            for part, n in ((self.front or self.model, len(features)), (self.model, self._n_windowed(len(features)))):
+                if getattr(part, "n_features_in_", n) != n:
+                    raise ValueError(f"{n} columns for a model of {part.n_features_in_}")
         for key, rows, complete, anchor, size, head in fields["progress"]:
             numbers = [rows, size, *(anchor or (0, 0))]
             if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or len(numbers) != 4:
@@ -164,6 +190,10 @@ class Learner:
             if type(size) is not int or not 0 <= size < 2**62:
                 raise ValueError("impossible size of the events file")
             self.events = EventsMark(str(file), size, str(tail))
+
+    def _n_windowed(self, n_columns: int) -> int:
+        """Columns that reach the model."""
+        return n_columns if self.front is None or self.memory is None else self.front._n_features_out
 
 
 @contextlib.contextmanager
