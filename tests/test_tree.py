@@ -1,0 +1,55 @@
+"""The tree tells where a sample goes: each part of the package imports only parts that stand above it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import ccmem
+
+ORDER = (
+    *("_typing", "_cache", "registry", "guard", "kernels", "parameters", "labels", "memory", "persistence", "streams"),
+    *("base", "models", "merge", "layers", "readout", "predictors", "metrics", "living", "fleet", "spark"),
+    *("datasets", "rivals", "experiments", "plots", "report", "watch", "river", "torch", "commands", "cli"),
+)
+"""As in CONTRIBUTING.md, top to bottom."""
+
+PACKAGE = Path(ccmem.__file__).parent
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Parts of the package that a file imports, also inside functions, but for type checkers alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for inner in ast.walk(node):
+                inner.skipped = True  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        if not hasattr(node, "skipped"):
+            yield from ((name.split(".")[1], node.lineno) for name in names if name.startswith("ccmem."))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def test_no_part_imports_one_below_it():
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        part = part_of(path)
+        if part != "__init__":
+            for other, line in imports(path):
+                if other in ORDER and ORDER.index(other) > ORDER.index(part):
+                    wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {other}")
+    assert not wrong
+
+
+def test_every_part_has_its_place():
+    parts = {part_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}
+    assert parts <= set(ORDER)
