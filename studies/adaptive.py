@@ -239,7 +239,7 @@ def tune(benchmark: Benchmark, make: Callable[..., Any], space: dict[str, list[A
 
 
 def tuned_rows(name: str, folder: str | None) -> dict[str, list[dict[str, Any]]]:
-    """What :func:`tune` finds for the rows beside the signature form."""
+    """What :func:`tune` finds for the rows beside AdaptiveCCM."""
     benchmark = Benchmark.validation(load(name, folder))
     search = experiments.settings()["search"]
     rates = {key: search["iwta"][key] for key in ("learning_rate", "rate_decay")}
@@ -375,7 +375,7 @@ def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: 
 
 
 def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """Processor time of learning beside that of the fixed form, taken in turn, the best of several."""
+    """Processor time of learning beside that of the paper's CCM, taken in turn, the best of several."""
     benchmark = Benchmark.of(load("mnist", args.data))
     rows = make_stream("five tasks", benchmark, 0).indices
     X = benchmark.X[rows]

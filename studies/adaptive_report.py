@@ -113,7 +113,7 @@ def parameter_table(results: dict[str, Any]) -> str:
 
 
 def fixed_table(results: dict[str, Any]) -> str:
-    """The fixed form over vigilance and alarm limit, on validation splits."""
+    """The paper's CCM over vigilance and alarm limit, on validation splits."""
     swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
     vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
     lines = ["| data | alarm limit | " + " | ".join(f"rho {v}" for v in vigilances) + " |"]
@@ -126,7 +126,7 @@ def fixed_table(results: dict[str, Any]) -> str:
 
 
 def tuned_table(results: dict[str, Any]) -> str:
-    """The settings of the rows beside the signature form."""
+    """The settings of the rows beside AdaptiveCCM."""
     lines = ["| data | model | settings | strict ACC |", "|---|---|---|---|"]
     for name, entry in results.items():
         for title, tried in entry.get("tuned", {}).items():

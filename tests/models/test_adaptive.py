@@ -1,4 +1,4 @@
-"""CCM by signature: its twin, what it notices, what it lets pass, and its bound."""
+"""AdaptiveCCM: its twin, what it notices, what it lets pass, and its bound."""
 
 from __future__ import annotations
 
