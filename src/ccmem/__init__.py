@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ccmem.layers import PatchLayer as PatchLayer
+    from ccmem.layers import Stack as Stack
     from ccmem.layers import WindowLayer as WindowLayer
     from ccmem.memory import Event as Event
     from ccmem.models import ARTC2A as ARTC2A
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ccmem.persistence import CheckpointError as CheckpointError
     from ccmem.persistence import load as load
     from ccmem.persistence import save as save
+    from ccmem.predictors import DiscriminantClassifier as DiscriminantClassifier
     from ccmem.predictors import GatedMLP as GatedMLP
     from ccmem.predictors import OnlineMLP as OnlineMLP
     from ccmem.readout import ModalClassifier as ModalClassifier
@@ -30,12 +33,15 @@ _HOME = {
     "AdaptiveCCM": "ccmem.models",
     "CCM": "ccmem.models",
     "CheckpointError": "ccmem.persistence",
+    "DiscriminantClassifier": "ccmem.predictors",
     "Event": "ccmem.memory",
     "GatedMLP": "ccmem.predictors",
     "IncrementalGMM": "ccmem.models",
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
     "OnlineMLP": "ccmem.predictors",
+    "PatchLayer": "ccmem.layers",
+    "Stack": "ccmem.layers",
     "WindowLayer": "ccmem.layers",
     "load": "ccmem.persistence",
     "save": "ccmem.persistence",
@@ -47,12 +53,15 @@ __all__ = [
     "CCM",
     "AdaptiveCCM",
     "CheckpointError",
+    "DiscriminantClassifier",
     "Event",
     "GatedMLP",
     "IncrementalGMM",
     "IncrementalWTA",
     "ModalClassifier",
     "OnlineMLP",
+    "PatchLayer",
+    "Stack",
     "WindowLayer",
     "__version__",
     "load",

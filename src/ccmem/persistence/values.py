@@ -19,11 +19,14 @@ CLASSES = {
     "ARTC2A": "ccmem.models",
     "AdaptiveCCM": "ccmem.models",
     "CCM": "ccmem.models",
+    "DiscriminantClassifier": "ccmem.predictors",
     "GatedMLP": "ccmem.predictors",
     "IncrementalGMM": "ccmem.models",
     "IncrementalWTA": "ccmem.models",
     "ModalClassifier": "ccmem.readout",
     "OnlineMLP": "ccmem.predictors",
+    "PatchLayer": "ccmem.layers",
+    "Stack": "ccmem.layers",
     "WindowLayer": "ccmem.layers",
 }
 """What a checkpoint may hold: class -> the module it is imported from. Nothing else is ever looked up by name."""

@@ -1,0 +1,113 @@
+"""What a discriminant classifier keeps: counts, means, a few axes a class, one scatter matrix for all.
+
+The scatter matrix is symmetric, so half of it is kept, in LAPACK's rectangular full packed form: its routines are as
+fast as those for whole matrices. Rows wait in a buffer until it is full, then all of them are taken in by matrix
+products; the buffer is part of the state, so that how a stream is cut into chunks changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ccmem._typing import FloatArray, IntArray
+
+SEEN, TAUGHT, WAITING, SCORED_AT = range(4)
+"""Places in ``counters``: rows seen, rows with a label, rows in the buffer, TAUGHT when rows were last scored."""
+COUNTERS = ("seen", "taught", "waiting", "scored_at")
+PACKED: dict[str, Any] = {"uplo": b"L", "transr": b"N"}
+
+
+class Statistics(NamedTuple):
+    """All that is learned; classes in the order of ``classes_``."""
+
+    counts: IntArray
+    classes: FloatArray
+    """Per class its mean, then n_axes rows v whose v v' add up to nearly its scatter: the largest axes, scaled."""
+    scatter: FloatArray
+    """Sum over all rows of (x - mean of its class)(x - mean of its class)', packed."""
+    buffer: FloatArray
+    buffer_codes: IntArray
+    calibration: FloatArray
+    """Logarithm of the temperature, and how sure it is: curvature of the log loss, fading."""
+    counters: IntArray
+
+
+def new_statistics(n_features: int, n_axes: int, buffer_rows: int) -> Statistics:
+    return Statistics(
+        np.zeros(0, np.int64),
+        np.zeros((0, 1 + n_axes, n_features), np.float32),
+        np.zeros(n_features * (n_features + 1) // 2, np.float32),
+        np.zeros((buffer_rows, n_features), np.float32),
+        np.zeros(buffer_rows, np.int64),
+        np.zeros(2),
+        np.zeros(len(COUNTERS), np.int64),
+    )
+
+
+def diagonal(n: int) -> IntArray:
+    """Where the diagonal of an n x n matrix is in its packed form."""
+    j = np.arange(n)
+    half = n - n // 2
+    if n % 2:
+        return np.where(j < half, j * n + j, (j - half + 1) * n + j - half)
+    return np.where(j < half, j * (n + 1) + j + 1, (j - half) * (n + 1) + j - half)
+
+
+def with_classes(state: Statistics, places: IntArray, n_classes: int) -> Statistics:
+    """The same with more classes; those known go to ``places``."""
+    if n_classes == len(state.counts):
+        return state
+    counts = np.zeros(n_classes, np.int64)
+    classes = np.zeros((n_classes, *state.classes.shape[1:]), np.float32)
+    counts[places], classes[places] = state.counts, state.classes
+    codes = state.buffer_codes.copy()
+    waiting = state.counters[WAITING]
+    codes[:waiting] = places[codes[:waiting]]
+    return state._replace(counts=counts, classes=classes, buffer_codes=codes)
+
+
+def take_in_buffer(state: Statistics) -> None:
+    """Add the rows that wait to counts, means, axes and scatter, in place."""
+    waiting = state.counters[WAITING]
+    if waiting == 0:
+        return
+    rows, codes = state.buffer[:waiting], state.buffer_codes[:waiting]
+    present = np.unique(codes)
+    deviations = np.empty((waiting + len(present), rows.shape[1]), np.float32)
+    done = 0
+    for c in present:
+        own = rows[codes == c]
+        part = deviations[done : done + len(own) + 1]
+        n, more = int(state.counts[c]), len(own)
+        mean = own.mean(axis=0, dtype=np.float64)
+        step = mean - state.classes[c, 0]
+        part[:-1] = own - mean
+        part[-1] = step * np.sqrt(n * more / (n + more))  # what the two means differ by
+        state.classes[c, 0] += step * (more / (n + more))
+        state.counts[c] = n + more
+        axes = state.classes[c, 1:]
+        axes[:] = largest_axes(np.concatenate([axes, part]), len(axes))
+        done += more + 1
+    add_products(state.scatter, deviations)
+    state.counters[WAITING] = 0
+
+
+def largest_axes(rows: FloatArray, n_axes: int) -> FloatArray:
+    """At most ``n_axes`` orthogonal rows whose squares add up to nearly those of ``rows``; zeros fill up.
+
+    They come from the eigenvectors of the small matrix of products of the rows.
+    """
+    axes = np.zeros((n_axes, rows.shape[1]), np.float32)
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    keep = min(n_axes, len(values))
+    largest = vectors[:, ::-1][:, :keep] * (values[::-1][:keep] > 1e-6 * max(values[-1], 0.0))
+    axes[:keep] = largest.T @ rows
+    return axes
+
+
+def add_products(scatter: FloatArray, rows: FloatArray) -> None:
+    """``scatter`` += rows' rows, in place."""
+    lapack.ssfrk(rows.shape[1], len(rows), 1.0, rows.T, 1.0, scatter, trans=b"N", overwrite_c=1, **PACKED)
