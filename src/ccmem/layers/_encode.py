@@ -10,7 +10,6 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.layers._vectors import PLACES, TOGETHER, margins, pool
 
-
 NO_CONTRAST = 1e-5
 """Patches that deviate by less than this, in parts of an image's largest number, may do so by rounding."""
 

@@ -23,7 +23,7 @@ from ccmem.kernels.lanes import broadcast
 PLACES = 16
 """Places in one vector: what reads or writes places needs room for whole vectors."""
 WINNERS = 3
-_TOGETHER = 5
+TOGETHER = 5
 """Units that share one read of the places: enough to hide latencies, few enough for the registers."""
 _I64 = ir.IntType(64)
 _I32 = ir.IntType(32)
@@ -37,10 +37,11 @@ class _Emitter:
         self.vector = ir.VectorType(ir.FloatType(), lanes)
         self.zero = ir.Constant(self.vector, [0.0] * lanes)
         self.arguments = arguments
-        self.data, self.shapes = [], []
+        self.data: list[Any] = []
+        self.shapes: list[Any] = []
         for kind, value in zip(signature.args, arguments, strict=True):
             is_array = isinstance(kind, types.Array)
-            array = context.make_array(kind)(context, builder, value) if is_array else None
+            array: Any = context.make_array(kind)(context, builder, value) if is_array else None
             self.data.append(array.data if is_array else None)
             self.shapes.append(cgutils.unpack_tuple(builder, array.shape, kind.ndim) if is_array else ())
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -51,9 +52,9 @@ class _Emitter:
 
     def by_units(self, n_units: Any, body: Callable[[Any, int], None]) -> None:
         """``body(first, n)`` for all units, several at a time as long as there are several."""
-        together = self.builder.sub(n_units, self.builder.urem(n_units, _I64(_TOGETHER)))
-        with self.loop(_I64(0), together, _TOGETHER) as (unit, _):
-            body(unit, _TOGETHER)
+        together = self.builder.sub(n_units, self.builder.urem(n_units, _I64(TOGETHER)))
+        with self.loop(_I64(0), together, TOGETHER) as (unit, _):
+            body(unit, TOGETHER)
         with self.loop(together, n_units) as (unit, _):
             body(unit, 1)
 
@@ -163,34 +164,23 @@ def _emit_pool(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     return context.get_dummy_value()
 
 
-def _typed(emit: Any, n_arguments: int, integers: tuple[int, ...], int_arrays: tuple[int, ...]) -> Any:
-    def check(*kinds: Any) -> Any:
-        for place, kind in enumerate(kinds):
-            wanted = types.int64 if place in integers + int_arrays else types.float32
-            if place not in integers and (kind.layout != "C" or kind.dtype != wanted):
-                raise TypeError(f"a contiguous array of {wanted} is needed, got {kind}")
-        return types.void(*(types.int64 if k in integers else kind for k, kind in enumerate(kinds))), emit
-
-    return check
+def _typed(emit: Any, kinds: tuple[Any, ...], integer: int, integers: int) -> Any:
+    """Signature of a function whose arguments are float32 arrays but for an integer and an array of integers."""
+    for place, kind in enumerate(kinds):
+        wanted = types.int64 if place == integers else types.float32
+        if place != integer and (kind.layout != "C" or kind.dtype != wanted):
+            raise TypeError(f"a contiguous array of {wanted} is needed, got {kind}")
+    return types.void(*(types.int64 if place == integer else kind for place, kind in enumerate(kinds))), emit
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _margins(typing_context: Any, image: Any, units: Any, offsets: Any, count: Any, out: Any) -> Any:
-    return _typed(_emit_margins, 5, (3,), (2,))(image, units, offsets, count, out)
+def _margins(context: Any, image: Any, units: Any, offsets: Any, count: Any, out: Any) -> Any:
+    return _typed(_emit_margins, (image, units, offsets, count, out), integer=3, integers=2)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _pool(
-    typing_context: Any,
-    margins: Any,
-    row_length: Any,
-    row_parts: Any,
-    reach: Any,
-    column_parts: Any,
-    line: Any,
-    out: Any,
-) -> Any:
-    return _typed(_emit_pool, 7, (1,), (3,))(margins, row_length, row_parts, reach, column_parts, line, out)
+def _pool(context: Any, margins: Any, width: Any, row_parts: Any, reach: Any, columns: Any, line: Any, out: Any) -> Any:
+    return _typed(_emit_pool, (margins, width, row_parts, reach, columns, line, out), integer=1, integers=3)
 
 
 def _margins_in_python(image: FloatArray, units: FloatArray, offsets: IntArray, count: int, out: FloatArray) -> None:
@@ -219,8 +209,6 @@ fourth best there, 0 for all but the three winners. Place p sees ``image[p + off
 to whole vectors, for which ``image`` and the rows of ``out`` must have room."""
 
 pool = _pool if JIT_ENABLED else _pool_in_python
-"""``pool(margins, row_length, row_parts, reach, column_parts, line, out)``: sums of each unit's margins over the cells of
-a grid, into ``out``. A place in row y and column x counts ``row_parts[g, y, x] column_parts[c, x]`` in cell (g, c);
+"""``pool(margins, row_length, row_parts, reach, column_parts, line, out)``: sums of each unit's margins over the cells
+of a grid, into ``out``. A place in row y and column x counts ``row_parts[g, y, x] column_parts[c, x]`` in cell (g, c);
 ``reach`` holds the first row of each g and the one after its last. ``line`` is room."""
-
-TOGETHER = _TOGETHER

@@ -41,7 +41,7 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.parameters import Rule, check_parameters, choice, integer, number
 
 SEEN, UNITS = range(2)
@@ -223,7 +223,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         units -= units.mean(axis=1, keepdims=True)
         units /= np.linalg.norm(units, axis=1, keepdims=True)
         self._state = PatchState(
-            settled(units.astype(np.float32)), np.zeros(int(self.n_units), np.int64), np.zeros(len(COUNTERS), np.int64)
+            aligned(units.astype(np.float32)), np.zeros(int(self.n_units), np.int64), np.zeros(len(COUNTERS), np.int64)
         )
         self._plan, self.image_shape_, self._began_with = plan, shape, self._shape()
         return rows
@@ -349,7 +349,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if wins.min() < 0 or (wins[: counts[UNITS]] == 0).any():
             raise ValueError("PatchLayer: its wins are damaged")
         self._plan = self._new_plan(shape)
-        self._state = PatchState(settled(units), settled(wins), np.array(counts, np.int64))
+        self._state = PatchState(aligned(units), aligned(wins), np.array(counts, np.int64))
         self.image_shape_, self._began_with = shape, self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
@@ -362,7 +362,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):
-            self._state = PatchState(*map(settled, self._state))
+            self._state = PatchState(*map(aligned, self._state))
             self._plan = self._new_plan(self.image_shape_)
 
 

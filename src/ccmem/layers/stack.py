@@ -62,6 +62,11 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     layers_: list[Any]
     last_: Any
+    _rows: FloatArray
+    _labels: list[Any]
+    _classes: Any
+    _settled: bool
+    _provisional: Any
 
     def __init__(self, layers: Sequence[Any], last: Any) -> None:
         self.layers = layers
@@ -118,11 +123,11 @@ class Stack(BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"Stack: last={self.last!r} cannot learn from a stream: it has no partial_fit")
         self.layers_ = [clone(layer) for layer in self.layers]
         self.last_ = clone(self.last)
-        self._rows: FloatArray = np.empty((0, 0), np.float32)
-        self._labels: list[Any] = []
-        self._classes: Any = None
+        self._rows = np.empty((0, 0), np.float32)
+        self._labels = []
+        self._classes = None
         self._settled = False
-        self._provisional: Any = None
+        self._provisional = None
 
     def _check_labels(self, y: Any, n_rows: int, classes: Any) -> Any:
         """Labels that ``last`` will not refuse, those of samples that wait considered; None where it takes none."""
@@ -139,7 +144,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return labels
 
     def _settle(self, rows: FloatArray, labels: Any, classes: Any) -> int:
-        """Let rows wait until the layers stand still, then teach ``last`` all that waited; return how many were used."""
+        """Let rows wait until the layers stand still, then teach ``last`` all of them; return how many were used."""
         used = 0
         while used < len(rows) and not self._settled:
             part = slice(used, used + self._still_needed())
@@ -207,7 +212,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         """As :meth:`predict`, for one sample."""
         return self.predict(np.asarray(x)[np.newaxis])[0]
 
-    @available_if(_last_has("predict_proba"))
+    @available_if(_last_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class for every sample."""
         return self._ask("predict_proba", X)

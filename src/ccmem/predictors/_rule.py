@@ -42,7 +42,7 @@ def make_rule(state: Statistics, own_share: float, ridge: float) -> Rule:
     common /= np.float32(np.sqrt(total))
     spread = _factor(state.scatter, d, total, 1.0 - own_share, ridge)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
-    for c in np.flatnonzero(counts):
+    for c in np.flatnonzero(counts).tolist():
         both, n = classes[c], int(counts[c])
         both[0] -= centre
         known = n / (n + n_axes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.persistence.memories import check_names, check_vector
 from ccmem.predictors._statistics import COUNTERS, Statistics, diagonal
 
@@ -59,7 +59,7 @@ def check_statistics(owner: DiscriminantClassifier, fields: dict[str, Any]) -> S
         raise ValueError(f"{name}: its counters are damaged")
     waiting = counts["waiting"]
     codes = fields["buffer_codes"][:waiting]
-    if waiting >= owner.buffer_rows or (codes.size and not (0 <= codes.min() and codes.max() < n_classes)):
+    if waiting >= owner.buffer_rows or (codes.size and not (codes.min() >= 0 and codes.max() < n_classes)):
         raise ValueError(f"{name}: the rows that wait are damaged")
     if fields["counts"].min(initial=0) < 0 or fields["counts"].sum() + waiting != counts["taught"]:
         raise ValueError(f"{name}: its counts do not add up")
@@ -67,5 +67,5 @@ def check_statistics(owner: DiscriminantClassifier, fields: dict[str, Any]) -> S
         raise ValueError(f"{name}: its counters are damaged")
     if (fields["scatter"][diagonal(d)] < 0).any():
         raise ValueError(f"{name}: its scatter has negative variances")
-    arrays = {key: settled(fields[key]) for key in layout}
+    arrays = {key: aligned(fields[key]) for key in layout}
     return Statistics(**arrays, counters=np.array(list(counts.values()), np.int64))

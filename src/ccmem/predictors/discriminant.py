@@ -3,8 +3,8 @@
 For rows x with label c, d columns, and all sums over the rows seen so far:
 
     m_c    = mean of the rows of class c                            n_c of them, n in all
-    W      = sum over classes of (x - m_c)(x - m_c)' / n            one covariance for all classes, kept as d (d + 1) / 2
-    V_c    = the n_axes largest axes of (x - m_c)(x - m_c)'          per class, so that sum of v v' is nearly its scatter
+    W      = sum over classes of (x - m_c)(x - m_c)' / n            one covariance for all classes: d (d + 1) / 2 floats
+    V_c    = the n_axes largest axes of (x - m_c)(x - m_c)'         per class, so that V_c'V_c is nearly its scatter
     B      = (1 - own_share) W + ridge trace(W) / d I
     S_c    = B + own_share A_c,   A_c = V_c'V_c / n_c               with few rows, partly what classes have in common
     g_c(x) = (x - m_c)' S_c^-1 (x - m_c) + log det S_c              the class with the smallest wins
@@ -39,7 +39,7 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import settled
+from ccmem.memory import aligned
 from ccmem.parameters import Rule as ParameterRule
 from ccmem.parameters import check_parameters, integer, number
 from ccmem.predictors._rule import Rule, make_rule, scores
@@ -421,7 +421,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            self._state = Statistics(*map(settled, self._state))
+            self._state = Statistics(*map(aligned, self._state))
 
 
 def _softmax(values: FloatArray) -> FloatArray:
