@@ -291,6 +291,11 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return int(self._started().counters[SEEN])
 
     @property
+    def n_floats_(self) -> int:
+        """How many numbers are kept, those in reserve for more units among them."""
+        return sum(array.size for array in self._started())
+
+    @property
     def prototypes_(self) -> FloatArray:
         """What each unit stands for: an array of shape (n_units_, n_features_in_), a copy."""
         return self._started().prototypes[: self.n_units_].copy()

@@ -199,6 +199,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         return self._votes[: self.memory_.n_units_].copy()
 
     @property
+    def n_floats_(self) -> int:
+        """How many numbers are kept: those of the memory, and votes."""
+        self._require_memory()
+        return int(self.memory_.n_floats_ + self._votes.size)
+
+    @property
     def n_features_in_(self) -> int:
         """Number of columns of ``X``."""
         self._require_memory(AttributeError)

@@ -33,6 +33,7 @@ from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
 from ccmem.kernels.rows import check_finite
 from ccmem.labels import check_labels, sorted_union
+from ccmem.memory import Event
 
 _ROWS_AT_ONCE = 64
 """How many samples go through the layers together: features of so many are held at a time."""
@@ -95,6 +96,14 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         """Learn one sample, with its label if it has one."""
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         self.partial_fit(np.asarray(x)[np.newaxis], labels)
+
+    def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
+        """Call ``callback(event)`` for every new block and recall of the memory on top, while layers wait or later."""
+        memories = [getattr(last, "memory", last) for last in (self.last, getattr(self, "last_", self.last))]
+        memories += [self.last_.memory_] if hasattr(getattr(self, "last_", None), "memory_") else []
+        for memory in {id(memory): memory for memory in memories}.values():
+            memory.on_event(callback)
+        return callback
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         """Learn a chunk; nothing changes unless all of it can be learned."""

@@ -256,6 +256,12 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [*hidden, output[self._state.class_rows]]
 
     @property
+    def n_floats_(self) -> int:
+        """How many numbers the network keeps; a memory beside it counts for itself."""
+        self._require_start()
+        return sum(array.size for array in self._state)
+
+    @property
     def n_samples_seen_(self) -> int:
         """How many samples have been seen since learning began."""
         self._require_start()

@@ -40,9 +40,8 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import aligned
-from ccmem.parameters import Rule as ParameterRule
-from ccmem.parameters import check_parameters, integer, number
-from ccmem.predictors._rule import Rule, make_rule, scores
+from ccmem.parameters import Rule, check_parameters, integer, number
+from ccmem.predictors._rule import make_rule, scores
 from ccmem.predictors._statistics import (
     COUNTERS,
     SCORED_AT,
@@ -55,9 +54,9 @@ from ccmem.predictors._statistics import (
     with_classes,
 )
 
-_SCORE_AFTER = 1.2
+_SCORE_AFTER = 1.12
 """Rows are scored, for the temperature, when this many times as many were taught as the time before."""
-_FADES = 0.8
+_FADES = 0.9
 """What the temperature's certainty is multiplied with each time."""
 
 
@@ -131,7 +130,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     n_samples_seen_, n_samples_taught_ : how many rows came, and how many of them had a label.
     """
 
-    _rules: ClassVar[dict[str, ParameterRule]] = {
+    _rules: ClassVar[dict[str, Rule]] = {
         "n_axes": integer(1),
         "own_share": number(0.0, 1.0, open_above=True),
         "ridge": number(0.0, open_below=True, open_above=True),
@@ -139,7 +138,8 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows")
     _state: Statistics
-    _rule: tuple[Any, Rule] | None = None
+    _made: list[Any]
+    """The rule and what it was made with; made when it is needed, dropped when something is learned."""
     classes_: Any
 
     def __init__(
@@ -212,7 +212,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> None:
-        self._rule = None
+        self._made = []
         state, counters = self._state, self._state.counters
         counters[SEEN] += len(rows)
         taught = np.flatnonzero(codes != UNLABELED)
@@ -226,38 +226,35 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             counters[TAUGHT] += len(now)
             done += len(now)
             if counters[WAITING] == len(state.buffer):
-                if counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + 2 * len(state.buffer):
+                if counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(state.buffer):
                     self._calibrate()
                 take_in_buffer(state)
 
     def _calibrate(self) -> None:
-        """Move the temperature towards what makes the answers to the rows that wait most likely: a Newton step."""
+        """Move the temperature towards what makes the answers to the rows that wait most likely."""
         state = self._state
-        codes = state.buffer_codes
-        known = state.counts[codes] > 0
+        present = np.flatnonzero(state.counts)
+        known = state.counts[state.buffer_codes] > 0
         state.counters[SCORED_AT] = state.counters[TAUGHT]
-        if (state.counts > 0).sum() < 2 or not known.any():
+        if len(present) < 2 or not known.any():
             return
         rule = make_rule(self._copied_without_buffer(), float(self.own_share), float(self.ridge))
-        found = scores(rule, state.buffer[known])[:, state.counts > 0] / 2
-        own = np.take_along_axis(
-            found, np.searchsorted(np.flatnonzero(state.counts > 0), codes[known])[:, np.newaxis], axis=1
-        )[:, 0]
-        for _ in range(3):
-            inverse = np.exp(-state.calibration[0])
-            p = _softmax(-inverse * found)
-            expected = (p * found).sum(axis=1)
-            slope = inverse * (own - expected).sum()
-            curvature = inverse**2 * ((p * (found - expected[:, np.newaxis]) ** 2).sum()) + abs(slope)
-            step = slope / (curvature + _FADES * state.calibration[1] + 1.0)
-            state.calibration[0] += np.clip(step, -1.0, 1.0)
-        state.calibration[1] = _FADES * state.calibration[1] + curvature
+        found = scores(rule, state.buffer[known])[:, present] / 2
+        own = np.searchsorted(present, state.buffer_codes[known])
+        before, certainty = state.calibration
+        tried = before + np.linspace(-2.0, 2.0, 81)
+        losses = [_log_loss(found / np.exp(t), own) + 0.5 * (certainty + 1.0) * (t - before) ** 2 for t in tried]
+        best = tried[np.argmin(losses)]
+        p = _softmax(-found / np.exp(best))
+        spread = (p * (found - (p * found).sum(axis=1, keepdims=True)) ** 2).sum() / np.exp(2 * best)
+        state.calibration[:] = best, _FADES * certainty + spread
 
     # Reading -----------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Any:
         """The most likely label of every row."""
-        return self.classes_[self._scores(X).argmin(axis=1)]
+        best = self._scores(X).argmin(axis=1)
+        return self.classes_[best]
 
     def predict_one(self, x: Any) -> Any:
         """The most likely label of one sample."""
@@ -272,12 +269,11 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._score(self._check(X))
 
     def _score(self, rows: FloatArray) -> FloatArray:
-        settings = (float(self.own_share), float(self.ridge))
-        if self._rule is None or self._rule[0] != settings:
+        settings, made = (float(self.own_share), float(self.ridge)), self._made
+        if not made or made[0] != settings:
             self._check_settings()
-            state = self._copied_without_buffer(taken_in=True)
-            self._rule = settings, make_rule(state, *settings)
-        return scores(self._rule[1], rows)
+            made[:] = settings, make_rule(self._copied_without_buffer(taken_in=True), *settings)
+        return scores(made[1], rows)
 
     def _copied_without_buffer(self, taken_in: bool = False) -> Statistics:
         state = self._state
@@ -409,19 +405,27 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         check_parameters(type(self).__name__, self._rules, vars(self))
         state = check_statistics(self, fields)
-        self._state, self.classes_, self._began_with = state, fields["classes_"], self._shape()
+        self._state, self.classes_, self._made = state, fields["classes_"], []
+        self._began_with = self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_rule"}
+        return {name: [] if name == "_made" else value for name, value in super().__getstate__().items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = Statistics(*map(aligned, self._state))
+
+
+def _log_loss(found: FloatArray, own: IntArray) -> float:
+    """Sum of negative log probabilities of the rows' own classes; ``found`` are half scores over the temperature."""
+    least = found.min(axis=1)
+    there = found[np.arange(len(found)), own]
+    return float((there - least + np.log(np.exp(least[:, np.newaxis] - found).sum(axis=1))).sum())
 
 
 def _softmax(values: FloatArray) -> FloatArray:

@@ -1,0 +1,189 @@
+"""Stack: samples wait until the layers stand still, then it is the layers and the last, one after the other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, OnlineMLP, PatchLayer, Stack, load
+
+
+def pictures(n=60, seed=0):
+    """Three kinds of pictures: standing bars, lying bars, both."""
+    rng = np.random.default_rng(seed)
+    images = rng.random((n, 9, 9)).astype(np.float32) * 0.3
+    y = np.arange(n) % 3
+    for image, kind in zip(images, y, strict=True):
+        at = rng.integers(1, 8)
+        if kind != 1:
+            image[:, at] += 1
+        if kind != 0:
+            image[at, :] += 1
+    return images.reshape(n, 81), y
+
+
+def layer(**changes):
+    settings = {"n_units": 8, "patch_size": 3, "grid": 2, "learning_images": 10, "random_state": 0, **changes}
+    return PatchLayer(**settings)
+
+
+def stack(last=None, **changes):
+    return Stack([layer(**changes)], last or DiscriminantClassifier(2, buffer_rows=8))
+
+
+LASTS = {
+    "discriminant": lambda: DiscriminantClassifier(2, buffer_rows=8),
+    "votes": lambda: ModalClassifier(AdaptiveCCM(n_slots=4)),
+    "network": lambda: OnlineMLP((5,), random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", LASTS)
+def test_it_equals_its_parts(name):
+    X, y = pictures()
+    whole = stack(LASTS[name]()).partial_fit(X, y)
+    alone = layer().partial_fit(X)
+    last = LASTS[name]().partial_fit(alone.transform(X), y)
+    np.testing.assert_array_equal(whole.transform(X), alone.transform(X))
+    np.testing.assert_array_equal(whole.predict(X), last.predict(alone.transform(X)))
+    np.testing.assert_allclose(whole.predict_proba(X), last.predict_proba(alone.transform(X)), atol=1e-6)
+    assert whole.classes_.tolist() == [0, 1, 2]
+    assert whole.waiting_ == 0
+
+
+@given(cuts=st.lists(st.integers(0, 60), max_size=4), asks=st.booleans())
+def test_a_stream_may_be_cut_anywhere_and_asked_at_any_time(cuts, asks):
+    X, y = pictures()
+    whole, cut, one = stack().partial_fit(X, y), stack(), stack()
+    for part in np.split(np.arange(60), sorted(cuts)):
+        if len(part):
+            cut.partial_fit(X[part], y[part])
+            if asks:
+                cut.predict(X[:2])
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    for other in (cut, one):
+        for a, b in zip(whole.last_._state, other.last_._state, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_class_seen_only_while_the_layer_learns_is_not_lost():
+    X, y = pictures()
+    order = np.argsort(y, kind="stable")
+    clf = stack(learning_images=25).partial_fit(X[order[:20]], y[order[:20]])
+    assert clf.waiting_ == 20
+    assert clf.n_floats_ > 20 * 81
+    clf.partial_fit(X[order[20:]], y[order[20:]])
+    assert clf.waiting_ == 0
+    np.testing.assert_array_equal(clf.last_.class_counts_, [20, 20, 20])
+    assert clf.score(X, y) > 0.9
+
+
+def test_it_answers_while_the_layer_learns():
+    X, y = pictures()
+    clf = stack(learning_images=59).partial_fit(X[:50], y[:50])
+    assert clf.waiting_ == 50
+    assert clf.score(X[:50], y[:50]) > 0.9
+    assert clf.classes_.tolist() == [0, 1, 2]
+    assert clf.waiting_ == 50
+
+
+def test_a_memory_may_stand_on_a_layer_and_its_events_are_heard():
+    X, y = pictures(900)
+    order = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1), np.flatnonzero(y == 0)])
+    heard = []
+    memory = AdaptiveCCM(n_slots=4)
+    clf = Stack([layer()], memory)
+    clf.on_event(heard.append)
+    clf.partial_fit(X[order])
+    assert clf.last_.n_blocks_ >= 2
+    assert [event.kind for event in heard] == [event.kind for event in clf.last_.events_]
+    assert clf.predict(X[:5]).dtype == np.int64
+    assert not hasattr(clf, "predict_proba")
+
+
+def test_labels_may_be_missing_and_new_ones_may_come():
+    X, y = pictures()
+    names = np.array(["a", "b", "c"], dtype=object)[y]
+    names[::4] = None
+    clf = stack().partial_fit(X, names)
+    assert clf.last_.n_samples_taught_ == 45
+    assert clf.partial_fit(X[:3], ["d", None, "d"]).classes_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_labels_that_do_not_fit_are_refused_while_samples_wait_and_later():
+    X, y = pictures()
+    for n in (5, 30):
+        clf = stack().partial_fit(X[:n], y[:n])
+        before = clf.waiting_, clf.n_floats_
+        with pytest.raises(ValueError, match="cannot be sorted together"):
+            clf.partial_fit(X[:2], ["a", "b"])
+        with pytest.raises(ValueError, match="2 labels for 3 rows"):
+            clf.partial_fit(X[:3], [1, 2])
+        with pytest.raises(ValueError, match="NaN at row 1"):
+            clf.partial_fit(np.vstack([X[:1], X[:1] * np.nan]), [0, 1])
+        with pytest.raises(ValueError, match="80 features"):
+            clf.partial_fit(X[:2, :80], [0, 1])
+        assert (clf.waiting_, clf.n_floats_) == before
+
+
+def test_a_first_chunk_that_is_refused_leaves_no_trace():
+    X, _ = pictures()
+    clf = stack()
+    with pytest.raises(ValueError, match="labels for"):
+        clf.partial_fit(X, [1, 2])
+    assert not clf.__sklearn_is_fitted__()
+    with pytest.raises(NotFittedError, match="learned nothing yet"):
+        clf.predict(X)
+
+
+@pytest.mark.parametrize("n", [6, 40])
+@pytest.mark.parametrize("name", LASTS)
+def test_copies_and_checkpoints_go_on_alike(tmp_path, name, n):
+    X, y = pictures()
+    names = np.array(["a", "b", "c"], dtype=object)[y]
+    clf = stack(LASTS[name]()).partial_fit(X[:n], names[:n])
+    clf.save(tmp_path / "stack.safetensors")
+    others = [load(tmp_path / "stack.safetensors"), pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)]
+    clf.partial_fit(X[n:], names[n:])
+    for other in others:
+        other.partial_fit(X[n:], names[n:])
+        np.testing.assert_array_equal(clf.predict_proba(X), other.predict_proba(X))
+        assert clf.n_floats_ == other.n_floats_
+
+
+def test_an_unfitted_stack_is_saved_too(tmp_path):
+    stack().save(tmp_path / "stack.safetensors")
+    assert isinstance(load(tmp_path / "stack.safetensors").layers[0], PatchLayer)
+
+
+@pytest.mark.parametrize(
+    ("layers", "last", "message"),
+    [
+        ([], DiscriminantClassifier(), "layers=\\[\\] is not possible"),
+        (PatchLayer(), DiscriminantClassifier(), "must be a list"),
+        ([DiscriminantClassifier()], DiscriminantClassifier(), "is not a layer"),
+        ([PatchLayer()], PatchLayer, "is not possible|cannot learn|no partial_fit|Cannot clone"),
+    ],
+)
+def test_what_is_no_layer_is_named(layers, last, message):
+    with pytest.raises(TypeError, match=message):
+        Stack(layers, last).partial_fit(*pictures())
+
+
+def test_parts_are_cloned_not_changed():
+    X, y = pictures()
+    below, above = layer(), DiscriminantClassifier(2)
+    clf = Stack([below], above).fit(X, y)
+    assert not below.__sklearn_is_fitted__()
+    assert not above.__sklearn_is_fitted__()
+    assert clf.n_floats_ == clf.layers_[0].n_floats_ + clf.last_.n_floats_
+    assert clf.working_floats_ > clf.last_.working_floats_
+    clf.fit(X[:30], y[:30])
+    assert clf.last_.n_samples_seen_ == 30
