@@ -50,7 +50,7 @@ COUNTERS = ("seen", "units")
 
 
 def _patches(image: FloatArray, side: int) -> FloatArray:
-    """Every patch as a row, channel after channel, less its mean; shape (rows of places, columns of places, numbers)."""
+    """Every patch, channel after channel, less its mean; shape (rows of places, columns of places, numbers)."""
     planes = np.moveaxis(np.atleast_3d(image).astype(np.float64), 2, 0)
     planes = planes - planes.mean(axis=(1, 2), keepdims=True)
     windows = np.lib.stride_tricks.sliding_window_view(planes, (side, side), axis=(1, 2))
