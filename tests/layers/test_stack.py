@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, OnlineMLP, PatchLayer, Stack, load
+from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, OnlineMLP, PatchLayer, Stack, WindowLayer, load
 
 
 def pictures(n=60, seed=0):
@@ -187,3 +187,34 @@ def test_parts_are_cloned_not_changed():
     assert clf.working_floats_ > clf.last_.working_floats_
     clf.fit(X[:30], y[:30])
     assert clf.last_.n_samples_seen_ == 30
+
+
+def hum(n_rows=6000):
+    """A sine that turns into a square wave and back."""
+    time, rng = 2 * np.pi * np.arange(n_rows) / 30, np.random.default_rng(0)
+    square = (np.arange(n_rows) // (n_rows // 3)) == 1
+    return np.where(square, np.sign(np.sin(time)), np.sin(time)) + 0.05 * rng.normal(size=n_rows)
+
+
+def test_windows_below_a_memory(tmp_path):
+    X, front, memory = hum(), WindowLayer(), AdaptiveCCM()
+    memory.partial_fit(front.push(X))
+    told = []
+    stack = Stack([WindowLayer()], AdaptiveCCM())
+    stack.on_event(told.append)
+    stack.partial_fit(X[:100, np.newaxis])
+    assert (stack.waiting_, stack.n_features_in_) == (100, 1)
+    for part in np.array_split(X[100:, np.newaxis], 7):
+        stack.partial_fit(part)
+        stack.save(tmp_path / "stack")
+        again = load(tmp_path / "stack")
+    assert stack.waiting_ == 0
+    expected = [event._replace(step=front.rows_of(event.step)[1]) for event in memory.events_]
+    assert told == stack.events_ == again.events_ == expected
+    np.testing.assert_array_equal(stack.last_.prototypes_, memory.prototypes_)
+    np.testing.assert_array_equal(again.predict(X[:500]), memory.predict(front.transform(X[:500])))
+    with pytest.raises(ValueError, match="without labels"):
+        stack.partial_fit(X, np.zeros(len(X)))
+    for layers, last in (([WindowLayer(), WindowLayer()], AdaptiveCCM()), ([WindowLayer()], DiscriminantClassifier())):
+        with pytest.raises(TypeError, match="stands alone"):
+            Stack(layers, last).partial_fit(X)

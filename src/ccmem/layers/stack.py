@@ -33,6 +33,7 @@ from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
 from ccmem.kernels.rows import check_finite
 from ccmem.labels import check_labels, sorted_union
+from ccmem.layers.window import WindowLayer
 from ccmem.memory import Event
 
 _ROWS_AT_ONCE = 64
@@ -99,10 +100,16 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall of the memory on top, while layers wait or later."""
+        tell = callback
+        if self._of_windows():  # steps count rows, as everywhere
+
+            def tell(event: Event) -> Any:
+                return callback(self._in_rows(event))
+
         memories = [getattr(last, "memory", last) for last in (self.last, getattr(self, "last_", self.last))]
         memories += [self.last_.memory_] if hasattr(getattr(self, "last_", None), "memory_") else []
         for memory in {id(memory): memory for memory in memories}.values():
-            memory.on_event(callback)
+            memory.on_event(tell)
         return callback
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
@@ -110,6 +117,14 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             self._begin()
         first = self.layers_[0]
+        if self._of_windows():
+            if y is not None:
+                raise ValueError("Stack: windows of a signal are learned without labels; leave out y")
+            windows = first.push(X)
+            self._settled = first.frozen_
+            if len(windows):
+                self.last_.partial_fit(windows)
+            return
         rows = first._check(X) if first.__sklearn_is_fitted__() else first._begin(X)
         labels = self._check_labels(y, len(rows), classes)
         for layer in self.layers_:
@@ -130,6 +145,9 @@ class Stack(BaseEstimator):  # type: ignore[misc]
                 raise TypeError(f"Stack: {layer!r} is not a layer; pass one such as PatchLayer()")
         if not hasattr(self.last, "partial_fit"):
             raise TypeError(f"Stack: last={self.last!r} cannot learn from a stream: it has no partial_fit")
+        alone = len(self.layers) == 1 and isinstance(self.last, CompetitiveMemory)
+        if not alone and any(isinstance(layer, WindowLayer) for layer in self.layers):
+            raise TypeError("Stack: a WindowLayer stands alone, below a memory")
         self.layers_ = [clone(layer) for layer in self.layers]
         self.last_ = clone(self.last)
         self._rows = np.empty((0, 0), np.float32)
@@ -137,6 +155,12 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         self._classes = None
         self._settled = False
         self._provisional = None
+
+    def _of_windows(self) -> bool:
+        return bool(self.layers) and isinstance(self.layers[0], WindowLayer)
+
+    def _in_rows(self, event: Event) -> Event:
+        return event._replace(step=self.layers_[0].rows_of(event.step)[1]) if self._of_windows() else event
 
     def _check_labels(self, y: Any, n_rows: int, classes: Any) -> Any:
         """Labels that ``last`` will not refuse, those of samples that wait considered; None where it takes none."""
@@ -211,6 +235,8 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> FloatArray:
         """Features of every sample, as the layers give them now."""
         self._require_start()
+        if self._of_windows():
+            return self.layers_[0].transform(X)
         return self._features(self.layers_[0]._check(X))
 
     def predict(self, X: Any) -> Any:
@@ -232,8 +258,10 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, method: str, X: Any) -> Any:
         self._require_start()
-        rows = self.layers_[0]._check(X)
         ask = getattr(self._last_now(), method)
+        if self._of_windows():  # one answer a window: see WindowLayer.transform
+            return ask(self.layers_[0].transform(X))
+        rows = self.layers_[0]._check(X)
         parts = [
             ask(self._features(rows[start : start + _ROWS_AT_ONCE])) for start in range(0, len(rows), _ROWS_AT_ONCE)
         ]
@@ -251,9 +279,18 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return self._provisional
 
     @property
+    def events_(self) -> list[Event]:
+        """Events of the memory on top; behind windows, each has the step of the row that completed its window."""
+        self._require_start(AttributeError)
+        last = self._last_now()
+        return [self._in_rows(event) for event in getattr(last, "memory_", last).events_]
+
+    @property
     def waiting_(self) -> int:
         """How many samples wait for the layers to stand still."""
         self._require_start()
+        if self._of_windows():
+            return 0 if self._settled else len(self.layers_[0]._rows)
         return len(self._rows)
 
     @property
@@ -318,7 +355,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         kinds = [type(layer) for layer in layers] if isinstance(layers, list) else []
         if not isinstance(self.layers, (list, tuple)) or not kinds or kinds != [type(layer) for layer in self.layers]:
             raise ValueError("Stack: its layers are not those of its parameters")
-        if type(last) is not type(self.last) or not hasattr(layers[0], "_state"):
+        if type(last) is not type(self.last) or not layers[0].__sklearn_is_fitted__():
             raise ValueError("Stack: what stands on its layers is not what its parameters say")
         check_vector("labels", labels)
         if not (isinstance(rows, np.ndarray) and rows.dtype == np.float32 and rows.ndim == 2):

@@ -161,6 +161,11 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return features
 
     @property
+    def frozen_(self) -> bool:
+        """Whether the length of a window is known; it does not change any more."""
+        return self.__sklearn_is_fitted__() and self.window_ is not None
+
+    @property
     def _n_features_out(self) -> int:
         self._require_window()
         return self.n_features_in_ * (N_MOMENTS + len(self._edges) - 1)
