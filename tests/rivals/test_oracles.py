@@ -68,8 +68,10 @@ def herd_by_trying(features: np.ndarray, count: int) -> list[int]:
     return chosen
 
 
-@given(npst.arrays(np.int64, st.tuples(st.integers(1, 9), st.integers(1, 3)), elements=st.integers(-3, 3)),
-       st.integers(1, 9))  # fmt: skip
+@given(
+    npst.arrays(np.int64, st.tuples(st.integers(1, 9), st.integers(1, 3)), elements=st.integers(-3, 3)),
+    st.integers(1, 9),
+)
 def test_herding_is_trying_every_row(values: np.ndarray, count: int) -> None:
     features = values.astype(np.float64)
     ours, theirs = herd(features, count), herd_by_trying(features, count)
@@ -84,8 +86,10 @@ def test_herded_means_are_nearer_than_random_ones() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 20))
     gap = np.linalg.norm(features[herd(features, 10)].mean(axis=0) - features.mean(axis=0))
-    chance = [np.linalg.norm(features[rng.choice(300, 10, replace=False)].mean(axis=0) - features.mean(axis=0))
-              for _ in range(50)]  # fmt: skip
+    chance = [
+        np.linalg.norm(features[rng.choice(300, 10, replace=False)].mean(axis=0) - features.mean(axis=0))
+        for _ in range(50)
+    ]
     assert gap < 0.5 * min(chance)
 
 

@@ -14,6 +14,7 @@ examples:
   ccmem reproduce                              MNIST if a copy can be had, the digits of scikit-learn otherwise
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
+  ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
 Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped goes on where
 it stopped when it is started again.
@@ -26,13 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
     parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
-    parser.add_argument("--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: all)")
+    parser.add_argument(
+        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp, or rivals (default: all)"
+    )
     parser.add_argument(
         "--rows",
         nargs="+",
         metavar="KIND",
         default=list(ROWS),
-        help="which rows: paper, tuned, adaptive, readings (default: all but readings)",
+        help="which rows: paper, tuned, adaptive, readings, rivals (default: the first three)",
     )
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")

@@ -11,14 +11,17 @@ EPILOG = """\
 example:
   ccmem tune mnist --models ccm iwta --candidates 24 --out tuned.json
 
-What is found is written after every model; the spaces searched are in ccmem/experiments/settings.toml.
+What is found is written after every model; the spaces searched are in settings.toml and rivals.toml of
+ccmem/experiments.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("dataset", metavar="DATASET", help="mnist, fashion-mnist, notmnist or digits")
-    parser.add_argument("--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: all)")
+    parser.add_argument(
+        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: these), or rivals"
+    )
     parser.add_argument("--candidates", type=int, default=24, metavar="N", help="settings to try a model (default: 24)")
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="seed of split, search and streams (default: 0)"
@@ -32,14 +35,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ccmem.datasets import load
     from ccmem.datasets.raw import entry_of
-    from ccmem.experiments import model_names, settings
+    from ccmem.experiments import model_names, rival_names, settings
     from ccmem.experiments.tuning import tune
     from ccmem.persistence.atomic import write_whole
 
     models = options.models or model_names()
-    unknown = [model for model in models if model not in model_names()]
+    known = [*model_names(), *rival_names()]
+    unknown = [model for model in models if model not in known]
     if unknown:
-        raise ValueError(f"unknown model {unknown[0]!r}; there are {', '.join(model_names())}")
+        raise ValueError(f"unknown model {unknown[0]!r}; there are {', '.join(known)}")
     if options.candidates < 1:
         raise ValueError(f"--candidates {options.candidates} is not possible; it must be at least 1")
     name = entry_of(options.dataset).name

@@ -1,10 +1,12 @@
 """The paper's experiments: rows of the tables, the protocols they run in, their trials, and tuning."""
 
+from ccmem.experiments.rival_rows import rival_names, rival_row, rival_rows, rivals
 from ccmem.experiments.table_rows import (
     KINDS,
     TRAINING_IMAGES,
     TUNED,
     Row,
+    Standing,
     changed,
     model_class,
     model_names,
@@ -22,12 +24,17 @@ __all__ = [
     "TRAINING_IMAGES",
     "TUNED",
     "Row",
+    "Standing",
     "changed",
     "model_class",
     "model_names",
     "other_rows",
     "paper",
     "paper_row",
+    "rival_names",
+    "rival_row",
+    "rival_rows",
+    "rivals",
     "rows",
     "settings",
     "tuned",

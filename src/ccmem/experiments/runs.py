@@ -29,6 +29,7 @@ from ccmem import __version__
 from ccmem.base import REJECTED, ChunkResult
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
+from ccmem.experiments.floats import floats_held
 from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
 from ccmem.kernels.sources import source_digest
 from ccmem.models._blocks import BlockMemory
@@ -49,13 +50,20 @@ def run_trial(
         rejected.append(result.winners == REJECTED)
 
     began = time.perf_counter()
-    model = row.build(benchmark.X, benchmark.rows, seed)
-    outcomes = run(model, benchmark, benchmark.stream([seed, 0]), protocols, watch=watch, stop=stop)
+    model, stream = row.build(benchmark.X, benchmark.rows, seed), benchmark.stream([seed, 0])
+    if row.is_told_tasks:
+        model.set_params(task_ends=[*stream.change_points, len(stream)])
+    outcomes = run(model, benchmark, stream, protocols, watch=watch, stop=stop)
     seconds = time.perf_counter() - began
     memories = {protocol: getattr(outcome.model, "memory_", None) for protocol, outcome in outcomes.items()}
     record: dict[str, Any] = {"seed": seed, "seconds": round(seconds, 3), "protocols": {}}
     for protocol, outcome in outcomes.items():
-        record["protocols"][protocol] = {"metrics": outcome.metrics(), "R": _with_gaps(outcome.R)}
+        record["protocols"][protocol] = {
+            "metrics": outcome.metrics(),
+            "R": _with_gaps(outcome.R),
+            "microseconds": round(1e6 * outcome.seconds / len(stream), 2),
+        }
+    record["floats"] = max(floats_held(outcome.model) for outcome in outcomes.values())
     memory = next((memory for memory in memories.values() if memory is not None), None)
     if memory is not None:
         record["units"] = int(memory.n_units_)
@@ -140,6 +148,7 @@ class Results:
                 "title": row.title,
                 "source": row.source,
                 "settings": row.settings(),
+                "standing": None if row.standing is None else row.standing._asdict(),
                 "key": key,
                 "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
             }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module, resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,22 @@ from ccmem._typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
-KINDS = ("paper", "tuned", "adaptive", "readings")
+KINDS = ("paper", "tuned", "adaptive", "readings", "rivals")
+
+
+class Standing(NamedTuple):
+    """What the comparison at equal memory says about a row beside its results."""
+
+    family: str
+    """The same for all budgets of a model."""
+    title: str
+    regime: str
+    """"one pass", "own" (told where tasks end) or "all data"."""
+    told: str
+    """What the learner has to be told."""
+    budget: int | None
+    """Floats it may hold; None if it takes what it needs."""
+    ours: bool
 
 
 @dataclass(frozen=True)
@@ -34,12 +49,20 @@ class Row:
     """The memory inside a gated network."""
     source: str = ""
     """Where the parameters are from."""
+    standing: Standing | None = None
+    """Only in the comparison with rivals."""
+
+    @property
+    def is_told_tasks(self) -> bool:
+        return self.standing is not None and self.standing.regime == "own"
 
     def settings(self) -> dict[str, Any]:
         """What decides the results, as JSON values."""
         found: dict[str, Any] = {"model": self.model, "parameters": dict(self.parameters), "start": self.start}
         if self.memory is not None:
             found["memory"] = self.memory.settings()
+        if self.is_told_tasks:
+            found["told"] = "task boundaries"
         return found
 
     def modules(self) -> list[str]:
@@ -70,8 +93,8 @@ class Row:
 
 
 def model_class(name: str) -> Any:
-    """A model's class by its name: a memory or a predictor."""
-    for module in ("ccmem", "ccmem.predictors"):
+    """A model's class by its name: a memory, a predictor or a rival."""
+    for module in ("ccmem", "ccmem.predictors", "ccmem.rivals"):
         try:
             return getattr(import_module(module), name)
         except (AttributeError, ModuleNotFoundError):
@@ -164,13 +187,18 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
-    names = list(models) if models is not None else model_names()
+    from ccmem.experiments.rival_rows import rival_names, rival_rows
+
+    asked = None if models is None else list(models)
+    names = model_names() if asked is None else [name for name in asked if name not in rival_names()]
     found: list[Row] = []
     if "paper" in kinds:
         found += [paper_row(dataset, name) for name in names]
     if "tuned" in kinds:
         found += [row for name in names if (row := tuned_row(dataset, name)) is not None]
-    for kind in KINDS[2:]:
+    for kind in KINDS[2:4]:
         if kind in kinds:
             found += other_rows(kind, dataset, names)
+    if "rivals" in kinds:
+        found += rival_rows(dataset, None if asked is None else [name for name in asked if name in rival_names()])
     return found

@@ -8,15 +8,16 @@ help, as far as the validation split can tell. Memories that use more units than
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ccmem.datasets import ImageData
-from ccmem.experiments import Row, changed, paper_row, settings
-from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Stopped
+from ccmem.experiments import Row, changed, paper_row, rival_names, rival_row, rivals, settings
+from ccmem.experiments.protocol import PROTOCOLS, STRICT, Benchmark, Stopped
 from ccmem.experiments.runs import cores, run_trial
 
 FINALISTS = 4
@@ -34,15 +35,15 @@ def candidates(space: Mapping[str, list[Any]], count: int, seed: int) -> list[di
     return [{}, *found.values()]
 
 
-def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
-    """Mean ACC of both protocols; 0 for a memory that uses too many units, or a network that diverges."""
+def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int, protocols: Sequence[str] = PROTOCOLS) -> float:
+    """Mean ACC of the protocols; 0 for a memory that uses too many units, or a network that diverges."""
 
     def too_large(model: Any) -> bool:  # stopped at once: a memory that grows at every turn also gets slow
         memory = getattr(model, "memory_", None)
         return memory is not None and int((memory.win_counts_ > 0).sum()) > unit_limit
 
     try:
-        record, _ = run_trial(row, benchmark, seed, stop=too_large)
+        record, _ = run_trial(row, benchmark, seed, protocols, stop=too_large)
     except Stopped:
         return 0.0
     except ValueError as problem:
@@ -51,7 +52,23 @@ def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int) -> float:
         raise
     if record.get("used_units", 0) > unit_limit:
         return 0.0
-    return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in PROTOCOLS]))
+    return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in protocols]))
+
+
+def _rival(dataset: str, name: str) -> tuple[Mapping[str, list[Any]], Row, Sequence[str], int, int]:
+    """What is searched for a rival, and how: the strict protocol only, and fewer second looks, for the time."""
+    facts = rivals()["rows"][name]
+    if "search" not in facts:
+        raise ValueError(f"there is no search space for {name!r}: its settings are those of {facts['of']!r}")
+    return facts["search"], rival_row(dataset, name, facts.get("tuned_at"), tune=False), (STRICT,), 2, 2
+
+
+def _thinned(data: ImageData, sizes: Mapping[str, int], seed: int) -> Benchmark:
+    """A validation split of which only so many rows are learned from and tested on."""
+    part = min(1 / 6, sizes["n_validation"] / len(data.y_train))
+    benchmark = Benchmark.validation(data, part=part, seed=seed)
+    rows = np.random.default_rng(seed).permutation(benchmark.rows)[: sizes["n_train"]]
+    return replace(benchmark, rows=np.sort(rows))
 
 
 def tune(
@@ -65,16 +82,20 @@ def tune(
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """The best settings found, and the search that found them, as JSON values."""
-    space = settings()["search"].get(model)
-    if space is None:
-        raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
-    benchmark = Benchmark.validation(data, seed=seed)
-    row = paper_row(data.name, model)
+    if model in rival_names():
+        space, row, protocols, n_finalists, n_seeds = _rival(data.name, model)
+        benchmark = _thinned(data, rivals()["tune"], seed)
+    else:
+        benchmark = Benchmark.validation(data, seed=seed)
+        space = settings()["search"].get(model)
+        if space is None:
+            raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
+        row, protocols, n_finalists, n_seeds = paper_row(data.name, model), PROTOCOLS, FINALISTS, FINAL_SEEDS
     limit = int(settings()["datasets"][data.name]["unit_limit"])
     tried: list[dict[str, Any]] = [{"parameters": picked, "scores": []} for picked in candidates(space, count, seed)]
 
     def run(entry: dict[str, Any], trial: int) -> None:
-        result = score(changed(row, row.name, entry["parameters"]), benchmark, seed + 1000 + trial, limit)
+        result = score(changed(row, row.name, entry["parameters"]), benchmark, seed + 1000 + trial, limit, protocols)
         entry["scores"].append(round(result, 4))
 
     def run_over(entries: list[dict[str, Any]], trials: range) -> None:
@@ -87,8 +108,8 @@ def tune(
 
     run_over(tried, range(1))
     first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
-    finalists = [first, *rest[: FINALISTS - 1]]
-    run_over(finalists, range(1, FINAL_SEEDS))
+    finalists = [first, *rest[: n_finalists - 1]]
+    run_over(finalists, range(1, n_seeds))
     best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
     say(
         f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "

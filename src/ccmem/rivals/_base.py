@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
-from ccmem._labels import check_labels
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, check_parameters, check_rows, integer, number, optional
+from ccmem.kernels.rows import check_rows
+from ccmem.labels import check_labels
+from ccmem.parameters import Rule, check_parameters, integer, number, optional
 
 
 class DoesNotFit(ValueError):  # noqa: N818 - reads as a sentence where it is caught

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel
 from ccmem.predictors._kernels import activate, backward, forward, learn, list_members, open_gates, room_for
 from ccmem.predictors.network import (
     RELU,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel
 
 NONE = -1
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer
+from ccmem.parameters import Rule, integer
 from ccmem.predictors._estimator import sizes_of_layers
 from ccmem.rivals._base import TaskRival
 from ccmem.rivals._network import PAPER_SIZES, Network, n_weights
@@ -46,9 +46,16 @@ class FineTuning(TaskRival):
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(0), "n_epochs": integer(1)}
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, task_ends: Sequence[int] | None = None,
-                 n_epochs: int = 1, learning_rate: float = 0.01, max_floats: int | None = None,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        task_ends: Sequence[int] | None = None,
+        n_epochs: int = 1,
+        learning_rate: float = 0.01,
+        max_floats: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.task_ends = task_ends
         self.n_epochs = n_epochs

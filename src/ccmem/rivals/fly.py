@@ -23,9 +23,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem._jit import kernel
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer, number
+from ccmem.kernels.jit import kernel
+from ccmem.parameters import Rule, integer, number
 from ccmem.rivals._base import Rival
 
 
@@ -49,8 +49,9 @@ def _sift(heap: IntArray, sums: FloatArray, place: int) -> None:
 
 
 @kernel
-def fire(X: FloatArray, listeners: IntArray, edges: IntArray, n_cells: int, width: int, cells: IntArray,
-         activity: FloatArray) -> None:  # fmt: skip
+def fire(
+    X: FloatArray, listeners: IntArray, edges: IntArray, n_cells: int, width: int, cells: IntArray, activity: FloatArray
+) -> None:
     """The cells with the largest sums for every row, and their activity between 0 and 1.
 
     ``listeners[edges[i] : edges[i + 1]]`` are the cells that column i is an input of; a zero there costs nothing.
@@ -127,12 +128,23 @@ class FlyModel(Rival):
     told: ClassVar[str] = "labels, number of classes"
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {
-        "n_inputs": integer(1), "n_active": integer(1), "learning_rate": number(0.0, 1.0, open_below=True),
-        "max_cells": integer(1), "max_floats": integer(1),
-    }  # fmt: skip
+        "n_inputs": integer(1),
+        "n_active": integer(1),
+        "learning_rate": number(0.0, 1.0, open_below=True),
+        "max_cells": integer(1),
+        "max_floats": integer(1),
+    }
 
-    def __init__(self, n_inputs: int = 10, *, n_active: int = 64, learning_rate: float = 0.01, max_cells: int = 20_000,
-                 max_floats: int = 100_000, random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        n_inputs: int = 10,
+        *,
+        n_active: int = 64,
+        learning_rate: float = 0.01,
+        max_cells: int = 20_000,
+        max_floats: int = 100_000,
+        random_state: Any = None,
+    ) -> None:
         self.n_inputs = n_inputs
         self.n_active = n_active
         self.learning_rate = learning_rate

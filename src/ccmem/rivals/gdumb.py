@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer, number
+from ccmem.parameters import Rule, integer, number
 from ccmem.predictors._estimator import sizes_of_layers
 from ccmem.rivals._base import Rival
 from ccmem.rivals._network import PAPER_SIZES, Network, n_weights
@@ -33,8 +33,15 @@ LAST_RATE = 0.01
 """The rate of the last epoch, as a part of the first one."""
 
 
-def trained(X: FloatArray, codes: IntArray, hidden_sizes: Sequence[int], n_classes: int, n_epochs: int,
-            learning_rate: float, seed: int) -> Network:  # fmt: skip
+def trained(
+    X: FloatArray,
+    codes: IntArray,
+    hidden_sizes: Sequence[int],
+    n_classes: int,
+    n_epochs: int,
+    learning_rate: float,
+    seed: int,
+) -> Network:
     """A network trained from scratch, shuffled anew in every epoch, the rate falling along half a cosine."""
     rng = np.random.default_rng(seed)
     network = Network(X.shape[1], hidden_sizes, n_classes, X.dtype, rng)
@@ -62,12 +69,21 @@ class GDumb(Rival):
 
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {
-        "hidden_sizes": sizes_of_layers(0), "n_epochs": integer(1), "max_floats": integer(1),
+        "hidden_sizes": sizes_of_layers(0),
+        "n_epochs": integer(1),
+        "max_floats": integer(1),
         "learning_rate": number(0.0, open_below=True, open_above=True),
-    }  # fmt: skip
+    }
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, n_epochs: int = 30, learning_rate: float = 0.02,
-                 max_floats: int = 400_000, random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        n_epochs: int = 30,
+        learning_rate: float = 0.02,
+        max_floats: int = 400_000,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
@@ -75,13 +91,14 @@ class GDumb(Rival):
         self.random_state = random_state
 
     def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {"network": n_weights(n_features, self.hidden_sizes, n_classes),
-                "one sample of every class": n_classes * (n_features + 1)}  # fmt: skip
+        return {
+            "network": n_weights(n_features, self.hidden_sizes, n_classes),
+            "one sample of every class": n_classes * (n_features + 1),
+        }
 
     def _held(self) -> dict[str, int]:
         n_features = self._store.X.shape[1]
-        return {"network": n_weights(n_features, self.hidden_sizes, len(self._labels)),
-                "samples": self._store.n_floats}  # fmt: skip
+        return {"network": n_weights(n_features, self.hidden_sizes, len(self._labels)), "samples": self._store.n_floats}
 
     def _prepare(self, n_features: int, dtype: Any) -> None:
         self._seed, seed = np.random.default_rng(self.random_state).integers(2**31, size=2).tolist()
@@ -102,6 +119,15 @@ class GDumb(Rival):
     def _answer(self, X: FloatArray) -> IntArray:
         if not self._trained:
             held = len(self._store)
-            self._trained.append(trained(self._store.X[:held], self._store.codes[:held], self.hidden_sizes,
-                                         len(self._labels), self.n_epochs, self.learning_rate, self._seed))  # fmt: skip
+            self._trained.append(
+                trained(
+                    self._store.X[:held],
+                    self._store.codes[:held],
+                    self.hidden_sizes,
+                    len(self._labels),
+                    self.n_epochs,
+                    self.learning_rate,
+                    self._seed,
+                )
+            )
         return self._trained[0].answer(X)

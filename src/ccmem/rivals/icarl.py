@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer
+from ccmem.parameters import Rule, integer
 from ccmem.predictors._estimator import sizes_of_layers
 from ccmem.rivals._base import TaskRival
 from ccmem.rivals._network import PAPER_SIZES, Network, n_weights
@@ -74,9 +74,16 @@ class ICaRL(TaskRival):
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(1), "max_floats": integer(1)}
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, task_ends: Sequence[int] | None = None,
-                 n_epochs: int = 4, learning_rate: float = 0.02, max_floats: int = 400_000,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        task_ends: Sequence[int] | None = None,
+        n_epochs: int = 4,
+        learning_rate: float = 0.02,
+        max_floats: int = 400_000,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.task_ends = task_ends
         self.n_epochs = n_epochs
@@ -90,12 +97,13 @@ class ICaRL(TaskRival):
         return [self._exemplars[code].copy() for code in np.argsort(np.array(self._labels)).tolist()]
 
     def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {"network": n_weights(n_features, self.hidden_sizes, n_classes),
-                "one exemplar of every class": n_classes * (n_features + 1)}  # fmt: skip
+        return {
+            "network": n_weights(n_features, self.hidden_sizes, n_classes),
+            "one exemplar of every class": n_classes * (n_features + 1),
+        }
 
     def _held(self) -> dict[str, int]:
-        return {"network": self._network.n_floats,
-                "exemplars": sum(rows.size + len(rows) for rows in self._exemplars)}  # fmt: skip
+        return {"network": self._network.n_floats, "exemplars": sum(rows.size + len(rows) for rows in self._exemplars)}
 
     def _prepare(self, n_features: int, dtype: Any) -> None:
         super()._prepare(n_features, dtype)

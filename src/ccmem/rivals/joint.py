@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer, number
+from ccmem.parameters import Rule, integer, number
 from ccmem.predictors._estimator import sizes_of_layers
 from ccmem.rivals._base import Rival
 from ccmem.rivals._network import PAPER_SIZES, Network, n_weights
@@ -44,12 +44,20 @@ class Joint(Rival):
     told: ClassVar[str] = "labels; holds all data"
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {
-        "hidden_sizes": sizes_of_layers(0), "n_epochs": integer(1),
+        "hidden_sizes": sizes_of_layers(0),
+        "n_epochs": integer(1),
         "learning_rate": number(0.0, open_below=True, open_above=True),
-    }  # fmt: skip
+    }
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, n_epochs: int = 4, learning_rate: float = 0.02,
-                 max_floats: int | None = None, random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        n_epochs: int = 4,
+        learning_rate: float = 0.02,
+        max_floats: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
@@ -58,12 +66,16 @@ class Joint(Rival):
 
     def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
         held = sum(len(rows) for rows, _ in self._chunks) if self.__sklearn_is_fitted__() else 0
-        return {"network": n_weights(n_features, self.hidden_sizes, n_classes),
-                "all rows so far and one more": (held + 1) * (n_features + 1)}  # fmt: skip
+        return {
+            "network": n_weights(n_features, self.hidden_sizes, n_classes),
+            "all rows so far and one more": (held + 1) * (n_features + 1),
+        }
 
     def _held(self) -> dict[str, int]:
-        return {"network": n_weights(self.n_features_in_, self.hidden_sizes, len(self._labels)),
-                "samples": sum(rows.size + len(rows) for rows, _ in self._chunks)}  # fmt: skip
+        return {
+            "network": n_weights(self.n_features_in_, self.hidden_sizes, len(self._labels)),
+            "samples": sum(rows.size + len(rows) for rows, _ in self._chunks),
+        }
 
     def _prepare(self, n_features: int, dtype: Any) -> None:
         self._seed = int(np.random.default_rng(self.random_state).integers(2**31))
@@ -78,6 +90,9 @@ class Joint(Rival):
         if not self._trained:
             rows = np.concatenate([rows for rows, _ in self._chunks])
             codes = np.concatenate([codes for _, codes in self._chunks])
-            self._trained.append(trained(rows, codes, self.hidden_sizes, len(self._labels), self.n_epochs,
-                                         self.learning_rate, self._seed))  # fmt: skip
+            self._trained.append(
+                trained(
+                    rows, codes, self.hidden_sizes, len(self._labels), self.n_epochs, self.learning_rate, self._seed
+                )
+            )
         return self._trained[0].answer(X)

@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer, number
+from ccmem.parameters import Rule, integer, number
 from ccmem.predictors.network import unpack
 from ccmem.rivals._network import PAPER_SIZES, Network
 from ccmem.rivals.icarl import ICaRL
 
-EXEMPLARS_A_STEP = 64
+EXEMPLARS_A_STEP = 8
+"""Many small steps are near to training one sample at a time; few large ones teach exemplars that only serve those."""
 ROWS_A_STEP = 128
 
 
@@ -40,9 +41,21 @@ def _torch() -> Any:
     return torch
 
 
-def learned_exemplars(network: Network, classes: IntArray, exemplars: FloatArray, labels: IntArray, X: FloatArray,
-                      codes: IntArray, *, n_outer: int, n_inner: int, inner_rate: float, outer_rate: float,
-                      bounds: tuple[float, float], rng: np.random.Generator) -> FloatArray:  # fmt: skip
+def learned_exemplars(
+    network: Network,
+    classes: IntArray,
+    exemplars: FloatArray,
+    labels: IntArray,
+    X: FloatArray,
+    codes: IntArray,
+    *,
+    n_outer: int,
+    n_inner: int,
+    inner_rate: float,
+    outer_rate: float,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> FloatArray:
     """Exemplars moved so that a network trained on them does well on ``X``; ``network`` itself stays as it is."""
     torch = _torch()
     layers = [torch.tensor(np.ascontiguousarray(layer)) for layer in unpack(network.state)]
@@ -57,7 +70,7 @@ def learned_exemplars(network: Network, classes: IntArray, exemplars: FloatArray
         for layer in weights[:-1]:
             inputs = torch.relu(inputs @ layer[:, :-1].T + layer[:, -1])
         scores = inputs @ weights[-1][:, :-1].T + weights[-1][:, -1]
-        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target)
+        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="sum")
 
     for _ in range(n_outer):
         weights = [layer.clone().requires_grad_() for layer in layers]
@@ -83,26 +96,42 @@ class Mnemonics(ICaRL):
         As for :class:`ICaRL`.
     n_outer : int, default=40
         How often exemplars move at the end of a task.
-    n_inner : int, default=3
-        Steps of the network that each of these moves looks through.
-    inner_rate : float, default=0.1
+    n_inner : int, default=8
+        Steps of the network that each of these moves looks through, at ``learning_rate``.
     outer_rate : float, default=0.01
+        How far a pixel may move at a time.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        **ICaRL._rules, "n_outer": integer(0), "n_inner": integer(1), "inner_rate": number(0.0, open_below=True),
+        **ICaRL._rules,
+        "n_outer": integer(0),
+        "n_inner": integer(1),
         "outer_rate": number(0.0, open_below=True),
-    }  # fmt: skip
+    }
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, task_ends: Sequence[int] | None = None,
-                 n_epochs: int = 4, learning_rate: float = 0.02, n_outer: int = 40, n_inner: int = 3,
-                 inner_rate: float = 0.1, outer_rate: float = 0.01, max_floats: int = 400_000,
-                 random_state: Any = None) -> None:  # fmt: skip
-        super().__init__(hidden_sizes, task_ends=task_ends, n_epochs=n_epochs, learning_rate=learning_rate,
-                         max_floats=max_floats, random_state=random_state)  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        task_ends: Sequence[int] | None = None,
+        n_epochs: int = 4,
+        learning_rate: float = 0.02,
+        n_outer: int = 40,
+        n_inner: int = 8,
+        outer_rate: float = 0.01,
+        max_floats: int = 400_000,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            hidden_sizes,
+            task_ends=task_ends,
+            n_epochs=n_epochs,
+            learning_rate=learning_rate,
+            max_floats=max_floats,
+            random_state=random_state,
+        )
         self.n_outer = n_outer
         self.n_inner = n_inner
-        self.inner_rate = inner_rate
         self.outer_rate = outer_rate
 
     def _prepare(self, n_features: int, dtype: Any) -> None:
@@ -144,6 +173,16 @@ class Mnemonics(ICaRL):
 
     def _learned(self, exemplars: FloatArray, labels: IntArray, X: FloatArray, codes: IntArray) -> FloatArray:
         return learned_exemplars(
-            self._network, self._came(), exemplars, labels, X, codes, n_outer=self.n_outer, n_inner=self.n_inner,
-            inner_rate=self.inner_rate, outer_rate=self.outer_rate, bounds=self._bounds, rng=self._rng,
-        )  # fmt: skip
+            self._network,
+            self._came(),
+            exemplars,
+            labels,
+            X,
+            codes,
+            n_outer=self.n_outer,
+            n_inner=self.n_inner,
+            inner_rate=self.learning_rate,
+            outer_rate=self.outer_rate,
+            bounds=self._bounds,
+            rng=self._rng,
+        )

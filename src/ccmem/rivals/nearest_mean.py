@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, choice
+from ccmem.parameters import Rule, choice
 from ccmem.rivals._base import Rival
 
 

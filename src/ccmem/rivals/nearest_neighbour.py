@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, choice, integer
+from ccmem.parameters import Rule, choice, integer
 from ccmem.rivals._base import Rival
 from ccmem.rivals._store import Reservoir
 from ccmem.rivals.nearest_mean import _unit
@@ -33,11 +33,14 @@ class NearestNeighbour(Rival):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "n_neighbours": integer(1), "metric": choice("euclidean", "cosine"), "max_floats": integer(1),
-    }  # fmt: skip
+        "n_neighbours": integer(1),
+        "metric": choice("euclidean", "cosine"),
+        "max_floats": integer(1),
+    }
 
-    def __init__(self, n_neighbours: int = 1, *, metric: str = "euclidean", max_floats: int = 100_000,
-                 random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self, n_neighbours: int = 1, *, metric: str = "euclidean", max_floats: int = 100_000, random_state: Any = None
+    ) -> None:
         self.n_neighbours = n_neighbours
         self.metric = metric
         self.max_floats = max_floats

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, integer, number
+from ccmem.parameters import Rule, integer, number
 from ccmem.predictors._estimator import sizes_of_layers
 from ccmem.rivals._base import Rival
 from ccmem.rivals._network import PAPER_SIZES, Network, n_weights
@@ -45,12 +45,21 @@ class Replay(Rival):
 
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {
-        "hidden_sizes": sizes_of_layers(0), "n_replayed": integer(0), "max_floats": integer(1),
+        "hidden_sizes": sizes_of_layers(0),
+        "n_replayed": integer(0),
+        "max_floats": integer(1),
         "learning_rate": number(0.0, open_below=True, open_above=True),
-    }  # fmt: skip
+    }
 
-    def __init__(self, hidden_sizes: Sequence[int] = PAPER_SIZES, *, n_replayed: int = 4, learning_rate: float = 0.01,
-                 max_floats: int = 400_000, random_state: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        n_replayed: int = 4,
+        learning_rate: float = 0.01,
+        max_floats: int = 400_000,
+        random_state: Any = None,
+    ) -> None:
         self.hidden_sizes = hidden_sizes
         self.n_replayed = n_replayed
         self.learning_rate = learning_rate

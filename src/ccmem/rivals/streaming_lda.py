@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem._validation import Rule, number
+from ccmem.parameters import Rule, number
 from ccmem.rivals._base import Rival
 from ccmem.rivals.nearest_mean import ClassSums
 
@@ -52,8 +52,7 @@ class StreamingLDA(Rival):
         self._rule: list[tuple[FloatArray, FloatArray]] = []
 
     def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {"means": n_classes * n_features, "counts": n_classes,
-                "covariance": n_features * (n_features + 1) // 2}  # fmt: skip
+        return {"means": n_classes * n_features, "counts": n_classes, "covariance": n_features * (n_features + 1) // 2}
 
     def _held(self) -> dict[str, int]:
         return {"means": self._sums.sums.size, "counts": self._sums.counts.size, "covariance": self._scatter.size}

@@ -1,0 +1,49 @@
+"""How many numbers a model holds between samples: the currency in which memories and rivals are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ccmem.base import CompetitiveMemory
+from ccmem.predictors._estimator import OnlineNetwork
+from ccmem.predictors.network import unpack
+from ccmem.readout import ModalClassifier
+
+_NOT_COUNTED = ("journal", "seed")
+"""A log that is emptied after every chunk, and where random numbers come from."""
+
+
+def floats_held(model: Any) -> int:
+    """Weights, prototypes, exemplars, statistics, votes and optimizer state, whole numbers among them.
+
+    Room to grow and what is derived from the rest to save time are not counted: the same could be had without them.
+    """
+    if hasattr(model, "n_floats_"):
+        return int(model.n_floats_)
+    if isinstance(model, ModalClassifier):
+        return _of_memory(model.memory_) + int(model.votes_.size)
+    if isinstance(model, OnlineNetwork):
+        return _of_network(model)
+    if isinstance(model, CompetitiveMemory):
+        return _of_memory(model)
+    raise TypeError(f"{type(model).__name__} does not tell how many floats it holds; give it n_floats_")
+
+
+def _of_memory(memory: CompetitiveMemory) -> int:
+    state = memory._state._asdict()
+    capacity, used = len(state["prototypes"]), int(memory.n_units_)
+    total = 0
+    for name, array in state.items():
+        if name in (*memory._derived, *_NOT_COUNTED):
+            continue
+        total += array.size // capacity * used if len(array) == capacity else array.size
+    return total
+
+
+def _of_network(network: OnlineNetwork) -> int:
+    state = network._state
+    weights = sum(layer.size for layer in unpack(state))
+    copies = 1 + len(state.kept) + (state.velocity.size > 0) + (state.power.size > 0)
+    memory = getattr(network, "memory_", None)
+    others = state.gates.size + state.steps.size + state.membership.size
+    return weights * copies + others + (0 if memory is None else _of_memory(memory))
