@@ -26,6 +26,7 @@ from ccmem import metrics
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import ChunkResult
 from ccmem.readout import ModalClassifier
+from ccmem.rivals._base import Rival
 from ccmem.streams.splits import TaskStream, class_tasks, split_by_class
 
 if TYPE_CHECKING:
@@ -212,8 +213,9 @@ def _visits(
     visit = 0
 
     def end() -> tuple[int, list[int]]:
-        with clock:  # some learn only when they are asked
-            model.predict(benchmark.X_test[:1])
+        if isinstance(model, Rival):  # some learn only when they are asked
+            with clock:
+                model.predict(benchmark.X_test[:1])
         seen.add(stream.visits[visit])
         return visit, sorted(seen)
 

@@ -1,0 +1,98 @@
+"""Rows of the comparison at equal memory: possible, within their budgets, told what they say they are told."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ccmem import experiments, rivals
+from ccmem.datasets import catalogue, load
+from ccmem.experiments import runs
+from ccmem.experiments.floats import floats_held
+from ccmem.experiments.protocol import Benchmark, run
+from ccmem.predictors import OnlineMLP
+from ccmem.rivals import FineTuning, ICaRL, NearestMean
+
+ROWS = {row.name: row for row in experiments.rows("mnist", kinds=["rivals"])}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_can_be_built_and_fits_its_budget(name):
+    row = ROWS[name]
+    X = np.zeros((1300, 784), np.float32)
+    model = row.build(X, np.arange(1300), seed=1)
+    if isinstance(model, rivals._base.Rival):
+        needs = sum(model._need(784, 10).values()) if not row.is_told_tasks else 0
+        assert row.standing.budget is None or needs <= row.standing.budget == model.max_floats
+        assert row.standing.told == type(model).told
+    else:
+        assert row.standing.ours
+    assert row.says
+
+
+@pytest.mark.parametrize("dataset", catalogue())
+def test_every_data_set_has_the_same_rows(dataset):
+    assert [row.name for row in experiments.rows(dataset, kinds=["rivals"])] == list(ROWS)
+    assert [row.name for row in experiments.rows(dataset, ["icarl"], ["paper", "rivals"])] == [
+        f"icarl-{budget}" for budget in ("50k", "100k", "400k", "1m")
+    ]
+
+
+def test_the_paper_network_does_not_fit_where_the_settings_say_so():
+    X, y = np.zeros((10, 784), np.float32), np.arange(10)
+    for name in ("replay", "gdumb", "icarl"):
+        facts = experiments.rivals()["rows"][name]
+        for budget in ("50k", "100k"):
+            assert facts["budgets"][budget]["hidden_sizes"] == [27, 26]
+        model = getattr(rivals, facts["model"])(max_floats=experiments.rivals()["budgets"]["50k"])
+        with pytest.raises(rivals.DoesNotFit, match="network 98,944"):
+            model.partial_fit(X, y)
+
+
+def test_search_spaces_are_parameters_and_equally_large():
+    for facts in experiments.rivals()["rows"].values():
+        if "search" in facts:
+            allowed = inspect.signature(getattr(rivals, facts["model"])).parameters
+            assert set(facts["search"]) | set(facts["parameters"]) <= set(allowed)
+    for models in experiments.tuned().values():
+        counts = {len(found["candidates"]) for name, found in models.items() if name in experiments.rival_names()}
+        assert len(counts) <= 2  # nearest class mean has no more than two ways to go
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    return Benchmark.of(load("digits", pixels="unit"))
+
+
+def test_a_rival_that_knows_tasks_learns_classes_under_both_protocols(benchmark):
+    stream = benchmark.stream(0)
+    ends = [*stream.change_points, len(stream)]
+    outcomes = run(ICaRL((16,), task_ends=ends, max_floats=8_000, random_state=0), benchmark, stream)
+    assert len(outcomes["paper"].model.classes_) == len(outcomes["strict"].model.classes_) == 10
+    assert (outcomes["paper"].R[-1] >= outcomes["strict"].R[-1]).all()  # the right class is at the right place
+    blind = run(FineTuning((16,), random_state=0), benchmark, stream)
+    assert len(blind["paper"].model.classes_) == 2
+
+
+def test_a_trial_tells_floats_and_time(benchmark):
+    row = experiments.rival_row("digits", "icarl", "50k")
+    assert row.is_told_tasks
+    row = replace(row, parameters={**row.parameters, "n_epochs": 1})
+    record, _ = runs.run_trial(row, benchmark, 0)
+    assert 0 < record["floats"] <= 50_000
+    assert record["protocols"]["strict"]["microseconds"] > 0
+
+
+def test_floats_of_memories_and_networks(benchmark):
+    model = experiments.rival_row("digits", "iwta-at", "50k").build(benchmark.X, benchmark.rows, 0)
+    model.partial_fit(benchmark.X[:100], benchmark.y[:100])
+    n_classes = len(model.classes_)
+    assert floats_held(model) - 62 * (64 + 2 + n_classes) in range(1, 20)  # and a few counters
+    net = OnlineMLP((5,), optimizer="adam").partial_fit(benchmark.X[:100], benchmark.y[:100])
+    assert floats_held(net) >= 3 * (65 * 5 + 6 * 10)
+    assert floats_held(NearestMean().fit(benchmark.X, benchmark.y)) == 650
+    with pytest.raises(TypeError, match="does not tell how many floats"):
+        floats_held(object())
