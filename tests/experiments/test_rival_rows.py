@@ -30,7 +30,7 @@ def test_every_row_can_be_built_and_fits_its_budget(name):
         assert row.standing.told == type(model).told
     else:
         assert row.standing.ours
-    assert row.says
+    assert row.source
 
 
 @pytest.mark.parametrize("dataset", catalogue())

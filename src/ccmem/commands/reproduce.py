@@ -21,6 +21,7 @@ it stopped when it is started again.
 """
 
 ROWS = ("paper", "tuned", "adaptive")
+PROTOCOLS = ("paper", "strict")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         default=list(ROWS),
         help="which rows: paper, tuned, adaptive, readings, rivals (default: the first three)",
+    )
+    parser.add_argument(
+        "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"
     )
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
@@ -75,7 +79,9 @@ def run(options: argparse.Namespace) -> int:
     for data in _data(options, say):
         rows = experiments.rows(data.name, options.models, options.rows)
         benchmark = Benchmark.of(data)
-        kept = Results(out, data, benchmark, rows, options.trials, options.seed, fresh=options.fresh)
+        kept = Results(
+            out, data, benchmark, rows, options.trials, options.seed, fresh=options.fresh, protocols=options.protocols
+        )
         try:
             run_all(kept, rows, benchmark, options.jobs)
         except KeyboardInterrupt:
@@ -135,6 +141,8 @@ def _words(options: argparse.Namespace, names: list[str]) -> list[str]:
         words += ["--models", *options.models]
     if options.rows != list(ROWS):
         words += ["--rows", *options.rows]
+    if options.protocols != list(PROTOCOLS):
+        words += ["--protocols", *options.protocols]
     return [*words, "--seed", str(options.seed)] if options.seed else words
 
 

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ccmem.experiments.table_rows import Row, Standing, _read, changed, other_rows, paper_row, tuned, tuned_row
+from ccmem.experiments.table_rows import (
+    Row,
+    Standing,
+    _read,
+    changed,
+    model_names,
+    other_rows,
+    paper_row,
+    tuned,
+    tuned_row,
+)
 
 OWN = "own"
 ALL_DATA = "all data"
@@ -34,9 +44,9 @@ def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool 
         from ccmem import rivals as models
 
         found = tuned().get(dataset, {}).get(name, {}) if tune else {}
-        says = f"{facts['says']}; {found['command']}" if found else facts["says"]
+        source = f"{facts['source']}; {found['command']}" if found else facts["source"]
         parameters = {**facts["parameters"], **found.get("parameters", {})}
-        row = Row(name, facts["title"], facts["model"], parameters, says=says)
+        row = Row(name, facts["title"], facts["model"], parameters, source=source)
         told = getattr(models, facts["model"]).told
     floats = None
     title, key = facts["title"], name
@@ -52,10 +62,10 @@ def _ours(dataset: str, name: str) -> Row:
     if name.endswith("-tuned"):
         model = name.removesuffix("-tuned")
         return tuned_row(dataset, model) or paper_row(dataset, model)
-    for row in other_rows("signature", dataset, [name.removesuffix("-signature")]):
-        if row.name == name:
-            return row
-    raise ValueError(f"there is no row {name!r} to compare with")
+    found = {row.name: row for row in other_rows("adaptive", dataset, model_names())}
+    if name not in found:
+        raise ValueError(f"there is no row {name!r} to compare with; there are {', '.join(found)}")
+    return found[name]
 
 
 def rival_rows(dataset: str, names: Iterable[str] | None = None) -> list[Row]:

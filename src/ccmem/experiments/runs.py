@@ -110,11 +110,13 @@ class Results:
         seed: int,
         *,
         fresh: bool = False,
+        protocols: Sequence[str] = PROTOCOLS,
     ) -> None:
         self.path = folder / f"{data.name}.json"
         self.folder = folder
         self.trials = trials
         self.seed = seed
+        self.protocols = protocols
         self._saved = 0.0
         about = {
             "name": data.name,
@@ -150,7 +152,11 @@ class Results:
                 "settings": row.settings(),
                 "standing": None if row.standing is None else row.standing._asdict(),
                 "key": key,
-                "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
+                "trials": {
+                    name: trial
+                    for name, trial in trials_done.items()
+                    if int(name) < trials and set(protocols) <= set(trial["protocols"])
+                },
             }
 
     def _earlier(self) -> dict[str, Any]:
@@ -226,14 +232,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_all(
-    results: Results,
-    rows: Sequence[Row],
-    benchmark: Benchmark,
-    jobs: int | None = None,
-    *,
-    protocols: Sequence[str] = PROTOCOLS,
-) -> None:
+def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None) -> None:
     """Run every trial that is missing, over the cores; what is finished is kept even if this is interrupted."""
     todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
     if not todo:
@@ -244,7 +243,7 @@ def run_all(
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
             pool.submit(
-                run_trial, row, benchmark, results.seed + trial, protocols=protocols, stop=lambda model: stop.is_set()
+                run_trial, row, benchmark, results.seed + trial, results.protocols, stop=lambda model: stop.is_set()
             ): (row, trial)
             for row, trial in todo
         }
