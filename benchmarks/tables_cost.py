@@ -29,8 +29,8 @@ def tables_seconds(data: ImageData, benchmark: Benchmark) -> float:
     rows = experiments.rows(data.name, None, ["paper"])
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        results = Results(Path(folder), data, benchmark, rows, trials=10, seed=0)
-        run_all(results, rows, benchmark, protocols=(PAPER,))
+        results = Results(Path(folder), data, benchmark, rows, trials=10, seed=0, protocols=(PAPER,))
+        run_all(results, rows, benchmark)
         for table in tables(results.content):
             for_terminal(table)
         return time.perf_counter() - began
