@@ -16,7 +16,8 @@ from ccmem._typing import FloatArray, IntArray
 BLUE, ORANGE, GREEN, GREY, RED = "#2b6cb0", "#dd6b20", "#2f855a", "#a0aec0", "#c53030"
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib Figure, in inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -28,7 +29,7 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _axes(ax: Any, width: float, height: float) -> Any:
-    return _figure(width, height).subplots() if ax is None else ax
+    return new_figure(width, height).subplots() if ax is None else ax
 
 
 def _memory_of(model: Any) -> Any:
@@ -104,7 +105,7 @@ def memories(
 ) -> Any:
     """The memories of several models, one below the other (the paper's figure); returns the Figure."""
     heights = [-(-len(_memory_of(model).prototypes_) // columns) for model in models.values()]
-    figure = _figure(columns * 0.32, sum(heights) * 0.33 + 0.45 * len(heights) + 0.3)
+    figure = new_figure(columns * 0.32, sum(heights) * 0.33 + 0.45 * len(heights) + 0.3)
     panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, (name, model) in zip(panels, models.items(), strict=True):
         used = int((_memory_of(model).win_counts_ > 0).sum())
@@ -147,7 +148,7 @@ def task_matrices(
     """Several task matrices side by side; returns the Figure."""
     rows = -(-len(matrices) // columns)
     columns = min(columns, len(matrices))
-    figure = _figure(3.3 * columns, 2.9 * rows + (0.3 if title else 0))
+    figure = new_figure(3.3 * columns, 2.9 * rows + (0.3 if title else 0))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax, (name, R) in zip(panels, matrices.items(), strict=False):
         task_matrix(R, task_names=task_names, ax=ax, title=name)
@@ -172,7 +173,7 @@ def stream_trace(
     """
     memory = _memory_of(model)
     events, steps = memory.events_, memory.n_samples_seen_
-    figure = _figure(10, 4.6 if rejected is not None else 2.6)
+    figure = new_figure(10, 4.6 if rejected is not None else 2.6)
     panels = figure.subplots(
         1 if rejected is None else 2, 1, sharex=True, squeeze=False, height_ratios=None if rejected is None else (3, 2)
     )[:, 0]

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from ccmem.datasets import catalogue
     from ccmem.experiments.protocol import Benchmark
     from ccmem.experiments.runs import Results, run_all
-    from ccmem.report import for_terminal, summary, tables, write_report
+    from ccmem.report import comparison_for_terminal, for_terminal, summary, tables, write_report
 
     for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
         options.datasets += [word for word in words if word in catalogue()]
@@ -95,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             for table in tables(kept.content):
                 say(for_terminal(table))
+            say(comparison_for_terminal(kept.content))
     seconds = time.perf_counter() - began
     command = "ccmem reproduce " + " ".join(_words(options, list(results)))
     path = write_report(results, out, command, figures=not options.no_figures, seconds=seconds)

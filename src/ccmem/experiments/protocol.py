@@ -26,7 +26,7 @@ from ccmem import metrics
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import ChunkResult
 from ccmem.readout import ModalClassifier
-from ccmem.rivals._base import Rival
+from ccmem.rivals import Rival
 from ccmem.streams.splits import TaskStream, class_tasks, split_by_class
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool 
         source = f"{facts['source']}; {found['command']}" if found else facts["source"]
         parameters = {**facts["parameters"], **found.get("parameters", {})}
         row = Row(name, facts["title"], facts["model"], parameters, source=source)
-        told = getattr(models, facts["model"]).told
+        told = models.TaskRival.told if facts["regime"] == OWN else getattr(models, facts["model"]).told
     floats = None
     title, key = facts["title"], name
     if budget is not None:

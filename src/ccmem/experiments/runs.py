@@ -58,11 +58,8 @@ def run_trial(
     memories = {protocol: getattr(outcome.model, "memory_", None) for protocol, outcome in outcomes.items()}
     record: dict[str, Any] = {"seed": seed, "seconds": round(seconds, 3), "protocols": {}}
     for protocol, outcome in outcomes.items():
-        record["protocols"][protocol] = {
-            "metrics": outcome.metrics(),
-            "R": _with_gaps(outcome.R),
-            "microseconds": round(1e6 * outcome.seconds / len(stream), 2),
-        }
+        record["protocols"][protocol] = {"metrics": outcome.metrics(), "R": _with_gaps(outcome.R)}
+    record["microseconds"] = {p: round(1e6 * outcome.seconds / len(stream), 2) for p, outcome in outcomes.items()}
     record["floats"] = max(floats_held(outcome.model) for outcome in outcomes.values())
     memory = next((memory for memory in memories.values() if memory is not None), None)
     if memory is not None:
@@ -243,7 +240,12 @@ def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: i
     with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
         tasks: dict[Future[Any], tuple[Row, int]] = {
             pool.submit(
-                run_trial, row, benchmark, results.seed + trial, results.protocols, stop=lambda model: stop.is_set()
+                run_trial,
+                row,
+                benchmark,
+                results.seed + trial,
+                protocols=results.protocols,
+                stop=lambda model: stop.is_set(),
             ): (row, trial)
             for row, trial in todo
         }

@@ -11,9 +11,20 @@ from typing import Any
 from ccmem.persistence.atomic import write_whole
 from ccmem.report.page import page
 from ccmem.report.tables import Cell, Line, Table, summary, tables
-from ccmem.report.text import for_markdown, for_terminal
+from ccmem.report.text import comparison_for_markdown, comparison_for_terminal, for_markdown, for_terminal
 
-__all__ = ["Cell", "Line", "Table", "for_markdown", "for_terminal", "page", "summary", "tables", "write_report"]
+__all__ = [
+    "Cell",
+    "Line",
+    "Table",
+    "comparison_for_terminal",
+    "for_markdown",
+    "for_terminal",
+    "page",
+    "summary",
+    "tables",
+    "write_report",
+]
 
 
 def write_report(
@@ -32,7 +43,12 @@ def write_report(
                 pictures[name] = _pictures(result, folder)
         except ImportError as problem:
             print(f"ccmem: no figures: {problem}", file=sys.stderr)
-    markdown = "\n".join(for_markdown(table) for result in results.values() for table in tables(result))
+    markdown = "\n".join(
+        part
+        for result in results.values()
+        for part in (*map(for_markdown, tables(result)), comparison_for_markdown(result))
+        if part
+    )
     write_whole(folder / "tables.md", markdown.encode())
     html = page(results, pictures, command, seconds)
     write_whole(folder / "report.html", html.encode())

@@ -13,6 +13,7 @@ from ccmem import experiments, plots
 from ccmem._typing import FloatArray, IntArray
 from ccmem.experiments.protocol import PAPER, PROTOCOLS
 from ccmem.memory import Event
+from ccmem.report.comparison_figures import draw_comparison
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
     """Name, caption and matplotlib Figure of every figure of a data set."""
     about = result["dataset"]
     name, title = about["name"], about["title"]
-    rows = {row_name: row for row_name, row in result["rows"].items() if row["trials"]}
+    yield from draw_comparison(result)
+    rows = {n: row for n, row in result["rows"].items() if row["trials"] and row.get("standing") is None}
+    if not rows:
+        return
     kept = dict(_kept(name, rows, folder, about["n_train"]))
     shape = tuple(about["image_shape"])
     for tuned, which in ((False, "with the paper's settings"), (True, "tuned")):

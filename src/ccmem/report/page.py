@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ccmem.report.comparison import HEAD, comparison_lines
 from ccmem.report.tables import Table, tables
 from ccmem.report.text import COMPARED, MEASURED, compared, measured, verdicts
 
@@ -35,7 +36,13 @@ or second class of the pair), conformity is measured with the task known, and a 
 pool of a task at once. <b>strict</b>: all classes compete, every sample is routed by itself, nothing about tasks is
 known; it has no published twin. ACC, FMI, ARI and V-M are better when larger, BWT when nearer to zero or above.</p>
 <p>Verdicts: <b>verified</b> means within the allowed distance of the printed mean, <b>better</b> beyond it on the good
-side where that counts, <b>missed</b> neither. Quoted rows are printed in the paper from elsewhere and were not run.</p>
+side where that counts, <b>missed</b> neither. Rows quoted by the paper from elsewhere say so
+where they were not run.</p>
+"""
+
+COMPARISON_TEXT = """
+<p class="note">Floats held between samples: weights, exemplars, prototypes, statistics, optimizer state. Learners that
+are told task boundaries also hold the rows of the task at hand, which are not counted.</p>
 """
 
 
@@ -71,6 +78,9 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
         f"<ul>{notes}</ul>" if notes else "",
     ]
     parts += [_table(table) for table in tables(result)]
+    comparison = comparison_lines(result)
+    if comparison:
+        parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT, _lines([HEAD, *comparison])]
     for caption, png in figures:
         data = base64.b64encode(png).decode()
         parts.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,17 +63,32 @@ class Table:
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """The tables of a data set: paper protocol, then strict, as far as they were run."""
-    trials = [trial for row in result["rows"].values() for trial in row["trials"].values()]
-    ran = [protocol for protocol in PROTOCOLS if all(protocol in trial["protocols"] for trial in trials)]
-    return [_table(result, protocol) for protocol in ran]
+    trials = [trial for row in _rows(result).values() for trial in row["trials"].values()]
+    ran = [protocol for protocol in PROTOCOLS if trials and all(protocol in trial["protocols"] for trial in trials)]
+    return [table for protocol in ran if (table := _table(result, protocol)).lines]
+
+
+def _rows(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows that were run: those of the paper and their variants, and of the rivals those that it prints."""
+    run = {facts["row"] for facts in experiments.paper()["quoted"].values()}
+    return {
+        name: row
+        for name, row in result["rows"].items()
+        if row["trials"] and (row.get("standing") is None or name in run)
+    }
 
 
 def _table(result: Mapping[str, Any], protocol: str) -> Table:
     about = result["dataset"]
     name = about["name"]
-    lines = [_line(name, protocol, row_name, row) for row_name, row in result["rows"].items() if row["trials"]]
+    rows = _rows(result)
+    lines = [
+        _line(name, protocol, row_name, row)
+        for row_name, row in rows.items()
+        if protocol == PAPER or row.get("standing") is None
+    ]
     if protocol == PAPER:
-        lines = _quoted(name) + lines
+        lines = _quoted(name, rows) + lines
     trials = sorted({line.n_trials for line in lines if line.n_trials})
     counted = " to ".join(str(count) for count in {trials[0]: 0, trials[-1]: 0}) if trials else "0"
     notes = [f"{counted} trials; {about['n_train']:,} training images, {about['n_test']:,} test images"]
@@ -84,10 +99,11 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     return Table(name, f"{about['title']}, {protocol} protocol", protocol, tuple(lines), tuple(notes))
 
 
-def _quoted(dataset: str) -> list[Line]:
+def _quoted(dataset: str, run: Container[str]) -> list[Line]:
+    """What the paper prints from elsewhere, and was not run here."""
     found = []
     for name, facts in experiments.paper()["quoted"].items():
-        if dataset in facts:
+        if dataset in facts and facts["row"] not in run:
             cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in facts[dataset].items())
             found.append(Line(name, facts["title"], cells, 0))
     return found
@@ -99,7 +115,7 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
     for metric in METRICS:
         values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
         mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
-        printed = experiments.paper().get(dataset, {}).get(name, {}).get(metric) if protocol == PAPER else None
+        printed = _printed(dataset, name).get(metric) if protocol == PAPER else None
         verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
         cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
     units = ""
@@ -109,6 +125,13 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
             units += f" in {_range([trial['blocks'] for trial in trials])} blocks"
     seconds = float(np.mean([trial["seconds"] for trial in trials]))
     return Line(name, row["title"], tuple(cells), len(trials), units, seconds)
+
+
+def _printed(dataset: str, name: str) -> Mapping[str, Any]:
+    """The paper's figures for a row, also those that it quotes."""
+    facts = experiments.paper()
+    quoted = {entry["row"]: entry[dataset] for entry in facts["quoted"].values() if dataset in entry}
+    return facts.get(dataset, {}).get(name) or quoted.get(name, {})
 
 
 def _range(values: list[int]) -> str:

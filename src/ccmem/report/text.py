@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ccmem.report.comparison import HEAD, comparison_lines
 from ccmem.report.tables import METRICS, NONE, QUOTED, Cell, Line, Table
 
 COMPARED = ("model", "metric", "paper", "ours", "difference", "verdict")
@@ -90,6 +92,19 @@ def for_markdown(table: Table) -> str:
     if rest:
         parts += ["", _piped([MEASURED, *rest])]
     return "\n".join(parts) + "\n"
+
+
+def comparison_for_terminal(result: Mapping[str, Any]) -> str:
+    """The comparison at equal memory as text; empty if nothing was compared."""
+    lines = comparison_lines(result)
+    title = f"{result['dataset']['title']}, at equal memory"
+    return "\n".join([title, "=" * len(title), _aligned([HEAD, *lines])]) + "\n" if lines else ""
+
+
+def comparison_for_markdown(result: Mapping[str, Any]) -> str:
+    """The same as Markdown."""
+    lines = comparison_lines(result)
+    return f"### {result['dataset']['title']}, at equal memory\n\n{_piped([HEAD, *lines])}\n" if lines else ""
 
 
 def _piped(lines: Sequence[Sequence[str]]) -> str:

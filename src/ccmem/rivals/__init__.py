@@ -5,7 +5,7 @@ One file each, all with ``partial_fit`` and ``predict``, ``max_floats`` (a budge
 beside labels stands in its constructor; ``told`` says it in words.
 """
 
-from ccmem.rivals._base import DoesNotFit
+from ccmem.rivals._base import DoesNotFit, Rival, TaskRival
 from ccmem.rivals.fine_tuning import FineTuning
 from ccmem.rivals.fly import FlyModel
 from ccmem.rivals.gdumb import GDumb
@@ -28,5 +28,7 @@ __all__ = [
     "NearestMean",
     "NearestNeighbour",
     "Replay",
+    "Rival",
     "StreamingLDA",
+    "TaskRival",
 ]

@@ -42,7 +42,7 @@ class FineTuning(TaskRival):
     random_state : int, Generator or None
     """
 
-    told: ClassVar[str] = "labels (own regime: task boundaries)"
+    told: ClassVar[str] = "labels"
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(0), "n_epochs": integer(1)}
 

@@ -1,0 +1,113 @@
+"""The comparison at equal memory, from a result file: what every learner held, knew, reached and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.experiments.protocol import PAPER, PROTOCOLS, STRICT
+
+HEAD = ("model", "is told", "floats held", "ACC strict", "BWT strict", "ACC paper", "µs a sample", "trials")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One learner at one budget."""
+
+    name: str
+    title: str
+    family: str
+    family_title: str
+    regime: str
+    told: str
+    budget: int | None
+    ours: bool
+    floats: int
+    """The most it held in any trial."""
+    accuracy: Mapping[str, tuple[float, float]]
+    """Protocol -> mean and standard deviation of ACC."""
+    transfer: Mapping[str, tuple[float, float]]
+    over_time: Mapping[str, FloatArray]
+    """Protocol -> mean accuracy on the tasks seen so far, after each."""
+    microseconds: float
+    """Processor time of learning a sample, the median of the trials."""
+    n_trials: int
+
+
+def contenders(result: Mapping[str, Any]) -> list[Contender]:
+    """The rows of a result that belong to the comparison."""
+    return [
+        _contender(name, row)
+        for name, row in result["rows"].items()
+        if row.get("standing") is not None and row["trials"]
+    ]
+
+
+def _contender(name: str, row: Mapping[str, Any]) -> Contender:
+    trials, facts = list(row["trials"].values()), row["standing"]
+    ran = [protocol for protocol in PROTOCOLS if all(protocol in trial["protocols"] for trial in trials)]
+    cells = {protocol: [trial["protocols"][protocol] for trial in trials] for protocol in ran}
+    matrices = {p: np.mean([np.array(cell["R"], np.float64) for cell in found], axis=0) for p, found in cells.items()}
+    return Contender(
+        name,
+        row["title"],
+        facts["family"],
+        facts["title"],
+        facts["regime"],
+        facts["told"],
+        facts["budget"],
+        facts["ours"],
+        max(trial["floats"] for trial in trials),
+        {protocol: _spread([cell["metrics"]["ACC"] for cell in found]) for protocol, found in cells.items()},
+        {protocol: _spread([cell["metrics"]["BWT"] for cell in found]) for protocol, found in cells.items()},
+        {protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
+        float(np.median([value for trial in trials for value in trial["microseconds"].values()])),
+        len(trials),
+    )
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The comparison as a table: one pass first, then those that are told tasks or hold all data."""
+    found: list[tuple[str, ...]] = []
+    for regime in ("one pass", "own", "all data"):
+        for one in contenders(result):
+            if one.regime == regime:
+                found.append(
+                    (
+                        f"{one.title}{' (ours)' if one.ours else ''}",
+                        one.told,
+                        f"{one.floats:,}",
+                        _figure(one.accuracy.get(STRICT)),
+                        _figure(one.transfer.get(STRICT)),
+                        _figure(one.accuracy.get(PAPER)),
+                        f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}",
+                        str(one.n_trials),
+                    )
+                )
+    return found
+
+
+def _figure(value: tuple[float, float] | None) -> str:
+    return "" if value is None else f"{value[0]:.4f} ± {value[1]:.4f}"
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of points (floats, accuracy), those that no other one beats in both, from small to large.
+
+    >>> front([(100, 0.8), (50, 0.7), (200, 0.75), (400, 0.9)])
+    [(50, 0.7), (100, 0.8), (400, 0.9)]
+    """
+    best, found = -np.inf, []
+    for floats, accuracy in sorted(points, key=lambda point: (point[0], -point[1])):
+        if accuracy > best:
+            found.append((floats, accuracy))
+            best = accuracy
+    return found

@@ -1,0 +1,150 @@
+"""Pictures of the comparison at equal memory: accuracy against floats, accuracy over time, cost of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ccmem.experiments.protocol import PAPER, STRICT
+from ccmem.plots import BLUE, GREEN, GREY, ORANGE, new_figure
+from ccmem.report.comparison import Contender, contenders, front
+
+OURS = (BLUE, GREEN, ORANGE, "#2c7a7b")
+THEIRS = ("#6b46c1", "#b83280", "#744210", "#718096", "#c53030", "#975a16", "#4a5568", "#9f7aea", "#d53f8c", "#319795")
+MARKS = "osD^vP<>Xp*h"
+INK = "#1a202c"
+
+
+def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Name, caption and Figure of every picture; none if nothing was compared."""
+    found = contenders(result)
+    if not found:
+        return
+    name, title = result["dataset"]["name"], result["dataset"]["title"]
+    styles = _styles(found)
+    caption = (
+        "ACC against floats held between samples. Filled marks: one pass, nothing told but labels. Hollow marks: told "
+        "where tasks end, several epochs. Grey steps: the best of one pass at any size; dotted: all data, shuffled."
+    )
+    yield f"{name}-memory", caption, _memory(found, styles, title)
+    caption = "Mean accuracy on the tasks seen so far, strict protocol; each at the largest budget up to 400k floats."
+    yield f"{name}-over-time", caption, _over_time(found, styles, title)
+    caption = "Processor time of learning one sample (median of the trials), until ready to answer after each task."
+    yield f"{name}-cost", caption, _cost(found, title)
+
+
+def _styles(found: Sequence[Contender]) -> dict[str, tuple[str, str, bool]]:
+    """Colour, mark and whether it is ours, for every family."""
+    families = list(dict.fromkeys((one.family, one.ours) for one in found))
+    colours = {True: iter(OURS), False: iter(THEIRS)}
+    return {
+        family: (next(colours[ours], GREY), MARKS[number % len(MARKS)], ours)
+        for number, (family, ours) in enumerate(families)
+    }
+
+
+def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
+    ran = [protocol for protocol in (STRICT, PAPER) if all(protocol in one.accuracy for one in found)]
+    figure = new_figure(5.6 * len(ran) + 1.9, 5.2)
+    panels = figure.subplots(1, len(ran), squeeze=False)[0]
+    for ax, protocol in zip(panels, ran, strict=True):
+        for family, (colour, mark, ours) in styles.items():
+            line = sorted((one for one in found if one.family == family), key=lambda one: one.floats)
+            if line[0].regime == "all data":
+                ax.axhline(line[0].accuracy[protocol][0], color=INK, linestyle=":", linewidth=1)
+                continue
+            hollow = line[0].regime == "own"
+            ax.errorbar(
+                [one.floats for one in line],
+                [one.accuracy[protocol][0] for one in line],
+                yerr=[one.accuracy[protocol][1] for one in line],
+                color=colour,
+                marker=mark,
+                markersize=8 if ours else 6,
+                markerfacecolor="white" if hollow else colour,
+                linestyle="--" if hollow else "-",
+                linewidth=2.2 if ours else 1.1,
+                elinewidth=0.8,
+                label=line[0].family_title + (" (ours)" if ours else ""),
+                zorder=3 if ours else 2,
+            )
+        points = [(float(one.floats), one.accuracy[protocol][0]) for one in found if one.regime == "one pass"]
+        steps = front(points)
+        ax.step(*zip(*steps, strict=True), where="post", color=GREY, linewidth=5, alpha=0.35, zorder=1)
+        ax.set_xscale("log")
+        ax.set_xlabel("floats held between samples")
+        ax.set_ylabel("ACC")
+        values = [value for _, value in points]
+        ax.set_ylim(max(0.0, float(np.quantile(values, 0.15)) - 0.12), 1.0)
+        ax.set_title(f"{title}, {protocol} protocol", fontsize=11)
+        ax.grid(True, which="major", color="#e2e8f0", linewidth=0.8)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    below = [one.family_title for one in found if one.accuracy[ran[0]][0] < panels[0].get_ylim()[0]]
+    if below:
+        panels[0].annotate(
+            f"below: {', '.join(dict.fromkeys(below))}", (0.02, 0.02), xycoords="axes fraction", fontsize=8, color=INK
+        )
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def _at_most(found: Sequence[Contender], limit: int) -> list[Contender]:
+    """Of every family the one with the largest budget up to ``limit``; those without a budget as they are."""
+    chosen: dict[str, Contender] = {}
+    for one in found:
+        fits = one.budget is None or one.budget <= limit
+        if fits and (one.family not in chosen or (one.budget or 0) > (chosen[one.family].budget or 0)):
+            chosen[one.family] = one
+    return list(chosen.values())
+
+
+def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
+    figure = new_figure(8.2, 4.8)
+    ax = figure.subplots()
+    for one in _at_most(found, 400_000):
+        colour, mark, ours = styles[one.family]
+        values = one.over_time[STRICT]
+        ax.plot(
+            np.arange(1, len(values) + 1),
+            values,
+            color=INK if one.regime == "all data" else colour,
+            marker=mark,
+            markersize=7 if ours else 5,
+            markerfacecolor="white" if one.regime == "own" else colour,
+            linestyle=":" if one.regime == "all data" else "--" if one.regime == "own" else "-",
+            linewidth=2.2 if ours else 1.1,
+            label=one.title + (" (ours)" if ours else ""),
+            zorder=3 if ours else 2,
+        )
+    ax.set_xticks(np.arange(1, len(values) + 1))
+    ax.set_xlabel("tasks learned")
+    ax.set_ylabel("accuracy on all of them")
+    ax.set_title(f"{title}, strict protocol", fontsize=11)
+    ax.grid(True, color="#e2e8f0", linewidth=0.8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    figure.legend(loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def _cost(found: Sequence[Contender], title: str) -> Any:
+    line = sorted(found, key=lambda one: one.microseconds)
+    figure = new_figure(7.4, 0.23 * len(line) + 1.2)
+    ax = figure.subplots()
+    places = np.arange(len(line))[::-1]
+    values = [max(one.microseconds, 0.1) for one in line]
+    ax.barh(places, values, color=[BLUE if one.ours else "#cbd5e0" for one in line], height=0.7)
+    for place, value in zip(places, values, strict=True):
+        ax.text(value * 1.06, place, f"{value:.0f}" if value >= 10 else f"{value:.1f}", va="center", fontsize=7)
+    ax.set_yticks(places, [one.title for one in line], fontsize=7)
+    ax.set_xscale("log")
+    ax.set_xlim(right=2 * max(values))
+    ax.set_xlabel("µs of processor time a sample (ours in blue)")
+    ax.set_title(title, fontsize=11)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return figure
