@@ -16,16 +16,17 @@ _NOT_COUNTED = ("journal", "seed")
 def floats_held(model: Any) -> int:
     """Weights, prototypes, exemplars, statistics, votes and optimizer state, whole numbers among them.
 
-    Room to grow and what is derived from the rest to save time are not counted: the same could be had without them.
+    Room to grow, padding and what is derived from the rest to save time are not counted (``n_floats_`` of a memory or
+    network counts some of it): the same could be had without them.
     """
-    if hasattr(model, "n_floats_"):
-        return int(model.n_floats_)
     if isinstance(model, ModalClassifier):
         return _of_memory(model.memory_) + int(model.votes_.size)
     if isinstance(model, OnlineNetwork):
         return _of_network(model)
     if isinstance(model, CompetitiveMemory):
         return _of_memory(model)
+    if hasattr(model, "n_floats_"):
+        return int(model.n_floats_)
     raise TypeError(f"{type(model).__name__} does not tell how many floats it holds; give it n_floats_")
 
 
