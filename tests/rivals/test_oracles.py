@@ -123,7 +123,10 @@ def test_cells_that_fire_are_those_with_the_largest_sums(values: np.ndarray, n_a
     cells, activity = np.empty((3, n_active), np.int64), np.empty((3, n_active))
     fire(rows, *listeners_of(inputs, 6), 8, 2, cells, activity)
     for row, mine, strength in zip(rows, cells, activity, strict=True):
-        sums = row[inputs].sum(axis=1) - 2 * (row.sum() / 6)
+        sums = np.full(8, -2 * (row.sum() / 6))
+        for cell, columns in enumerate(inputs):
+            for column in sorted(columns):  # one after the other: another order would round, and break ties, otherwise
+                sums[cell] += row[column]
         best = np.argsort(-sums, kind="stable")[:n_active]
         assert sorted(mine) == sorted(best)
         top = max(sums[best].max(), 0)
