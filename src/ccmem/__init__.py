@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ccmem.models import IncrementalGMM as IncrementalGMM
     from ccmem.models import IncrementalWTA as IncrementalWTA
     from ccmem.persistence import CheckpointError as CheckpointError
+    from ccmem.persistence import from_bytes as from_bytes
     from ccmem.persistence import load as load
     from ccmem.persistence import save as save
     from ccmem.predictors import DiscriminantClassifier as DiscriminantClassifier
@@ -43,6 +44,7 @@ _HOME = {
     "PatchLayer": "ccmem.layers",
     "Stack": "ccmem.layers",
     "WindowLayer": "ccmem.layers",
+    "from_bytes": "ccmem.persistence",
     "load": "ccmem.persistence",
     "save": "ccmem.persistence",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "Stack",
     "WindowLayer",
     "__version__",
+    "from_bytes",
     "load",
     "save",
 ]

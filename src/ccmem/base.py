@@ -21,7 +21,7 @@ from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
-from ccmem.memory import JOURNAL_LINES, JOURNALED, MERGE, OWN, SEEN, UNITS, UnitState, aligned
+from ccmem.memory import JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
 from ccmem.parameters import Rule, check_parameters
 
 REJECTED = -1
@@ -92,8 +92,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             "rates": ((capacity,), np.float64),
             "wins": ((capacity,), np.int64),
             "counters": ((OWN + len(self._own_counters),), np.int64),
-            "journal": ((JOURNAL_LINES, 5), np.int64),
+            "journal": ((None, 5), np.int64),
         }
+
+    def _capacity_for(self, units: int) -> int | None:
+        """Rows to make for so many units of a checkpoint, which then holds those alone. None: it holds all rows."""
+        return None
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
         """The arrays in ``_derived``, made anew."""
@@ -229,6 +233,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         counters, journal = self._state.counters, self._state.journal
         lines = journal[: counters[JOURNALED]].copy()
         counters[JOURNALED] = 0
+        if len(lines) + 2 > len(journal) < MOST_JOURNAL_LINES:
+            self._state = self._state._replace(journal=np.zeros((4 * len(journal), 5), np.int64))
         unit_changes = lines[:, 0] >= MERGE
         if not unit_changes.all():
             self._take_events(lines[~unit_changes])
@@ -343,6 +349,12 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return x[np.newaxis] if sum_of_squares(x) < SURELY_SMALL else None
 
     # Saving ------------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The memory as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the memory to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""

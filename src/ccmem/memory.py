@@ -21,7 +21,8 @@ OWN = 3
 
 NEW_BLOCK, RECALL, MERGE, MOVE = 0, 1, 2, 3
 """What a line of the journal tells: blocks that begin or return, units that merge or change their index."""
-JOURNAL_LINES = 256
+FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
+"""A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 
 
 class UnitState(NamedTuple):
@@ -55,7 +56,7 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
         rates=np.full(capacity, learning_rate, np.float64),
         wins=np.zeros(capacity, np.int64),
         counters=np.zeros(OWN + n_own, np.int64),
-        journal=np.zeros((JOURNAL_LINES, 5), np.int64),
+        journal=np.zeros((FIRST_JOURNAL_LINES, 5), np.int64),
     )
 
 
@@ -66,13 +67,13 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros that begin with a cache line: a vector load that straddles two lines costs twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = np.zeros(size + CACHE_LINE, np.uint8)
-    start = -buffer.ctypes.data % CACHE_LINE
+    start = -buffer.__array_interface__["data"][0] % CACHE_LINE  # .ctypes takes longer
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def aligned(array: Any) -> Any:
     """``array``, or a copy of it, writeable and at the start of a cache line; for arrays that come from elsewhere."""
-    if array.flags.writeable and array.flags.c_contiguous and array.ctypes.data % CACHE_LINE == 0:
+    if array.flags.writeable and array.flags.c_contiguous and array.__array_interface__["data"][0] % CACHE_LINE == 0:
         return array
     fresh = aligned_zeros(array.shape, array.dtype)
     fresh[...] = array

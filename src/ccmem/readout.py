@@ -331,6 +331,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             weigh_votes(scores, self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
         return weighed
 
+    def to_bytes(self) -> bytes:
+        """The classifier as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
@@ -338,14 +344,17 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         save(self, path)
 
     def _export(self) -> dict[str, Any]:
-        return {"memory_": self.memory_, "classes_": self.classes_, "votes": self._votes}
+        from ccmem.persistence.memories import narrowed
+
+        in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": narrowed(self._votes[in_use])}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.persistence.memories import check_names, check_vector, widened
 
         check_parameters("ModalClassifier", _RULES, vars(self))
         check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
-        memory, classes, votes = fields["memory_"], fields["classes_"], fields["votes"]
+        memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
             raise ValueError("ModalClassifier: its memory is not a memory that has learned")
         if not (self.unlabeled is None or isinstance(self.unlabeled, (str, int, float))):
@@ -353,12 +362,15 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         check_vector("classes_", classes)
         if not np.array_equal(np.unique(classes), classes):
             raise ValueError("ModalClassifier: its classes are not sorted and distinct")
-        shape = (len(memory._state.prototypes), len(classes))
-        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape == shape):
-            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {shape}")
+        room = len(memory._state.prototypes)
+        needed = room if memory._capacity_for(0) is None else memory.n_units_
+        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape[1:] == (len(classes),)):
+            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {(needed, len(classes))}")
+        if len(votes) < needed:
+            raise ValueError(f"ModalClassifier: votes of {len(votes)} units do not fit a memory of {needed}")
         if votes.size and votes.min() < 0:
             raise ValueError("ModalClassifier: votes are negative")
-        self.memory_, self.classes_, self._votes = memory, classes, votes
+        self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], room)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")

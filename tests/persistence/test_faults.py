@@ -65,9 +65,9 @@ def test_a_parameter_newer_than_the_file_takes_its_default(saved: bytes, tmp_pat
 
 def test_a_newer_schema_says_to_upgrade(saved: bytes, tmp_path: Path) -> None:
     def newer(document: Any, arrays: Any, metadata: Any) -> None:
-        metadata.update(schema="2", library_version="9.0")
+        metadata.update(schema="3", library_version="9.0")
 
-    with pytest.raises(CheckpointError, match=r"schema 2, written by ccmem 9.0.*upgrade"):
+    with pytest.raises(CheckpointError, match=r"schema 3, written by ccmem 9.0.*upgrade"):
         loaded(forge(saved, newer), tmp_path)
 
 
@@ -123,7 +123,10 @@ WRONG = {
     "negative wins": (lambda d, a, m: a[MEMORY + "wins"].fill(-1), "negative counts"),
     "rates above 1": (lambda d, a, m: a[MEMORY + "rates"].fill(1.5), "rates lie outside"),
     "damaged events": (lambda d, a, m: a["model.fitted.memory_.fitted.events"].fill(7), "events are damaged"),
-    "negative votes": (lambda d, a, m: a["model.fitted.votes"].fill(-1), "votes are negative"),
+    "negative votes": (
+        lambda d, a, m: a.update({"model.fitted.votes": np.full(a["model.fitted.votes"].shape, -1)}),
+        "votes are negative",
+    ),
     "classes twice": (lambda d, a, m: a["model.fitted.classes_"].fill(1), "not sorted and distinct"),
     "votes of other shape": (
         lambda d, a, m: a.update({"model.fitted.votes": np.zeros((2, 2), np.int64)}),
@@ -239,7 +242,10 @@ def test_signed_nonsense_is_refused_or_gives_a_model_that_works(folder: Path, na
             array = arrays[name]
             how = data.draw(st.sampled_from(["values", "shape", "type"]))
             if how == "values" and array.size:
-                array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = data.draw(st.integers(-(2**40), 2**40))
+                value = np.array(
+                    data.draw(st.integers(-(2**40), 2**40))
+                )  # cast, as whole numbers may be stored in a byte
+                array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = value.astype(array.dtype)
             elif how == "shape":
                 arrays[name] = np.resize(array, data.draw(st.lists(st.integers(0, 9), max_size=3)))
             else:
@@ -319,7 +325,8 @@ def test_signed_nonsense_in_networks(folder: Path, number: int, data: st.DataObj
             owner[key] = data.draw(_odd_values)
         else:
             array = arrays[data.draw(st.sampled_from(sorted(n for n in arrays if arrays[n].size)))]
-            array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = data.draw(st.integers(-(2**40), 2**40))
+            value = np.array(data.draw(st.integers(-(2**40), 2**40)))  # cast, as whole numbers may be stored in a byte
+            array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = value.astype(array.dtype)
 
     try:
         network = loaded(forge((folder / f"network{number}").read_bytes(), change), folder)

@@ -20,9 +20,26 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ccmem.persistence.checkpoint import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
+from ccmem.persistence.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    decode,
+    encode,
+    read_checkpoint,
+    with_model,
+    write_checkpoint,
+)
 
-__all__ = ["Checkpoint", "CheckpointError", "load", "read_checkpoint", "save", "write_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "from_bytes",
+    "load",
+    "read_checkpoint",
+    "save",
+    "to_bytes",
+    "write_checkpoint",
+]
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -33,3 +50,19 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """The estimator saved at ``path``, ready to go on exactly where it stopped."""
     return read_checkpoint(path).content["model"]
+
+
+def to_bytes(estimator: Any) -> bytes:
+    """``estimator`` as bytes: what :func:`save` would write."""
+    return b"".join(encode({"model": estimator}))
+
+
+def from_bytes(data: bytes) -> Any:
+    """The estimator that :func:`to_bytes` was given (or that a file of :func:`save` holds), checked as by :func:`load`.
+
+    >>> import numpy as np, ccmem
+    >>> memory = ccmem.AdaptiveCCM(n_slots=3).partial_fit(np.eye(3))
+    >>> ccmem.from_bytes(memory.to_bytes()).n_samples_seen_
+    3
+    """
+    return with_model(decode(data), "the bytes").content["model"]

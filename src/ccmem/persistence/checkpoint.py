@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from pathlib import Path
@@ -10,10 +11,19 @@ from typing import Any, NamedTuple
 
 from ccmem import __version__
 from ccmem.persistence.atomic import atomic_write
-from ccmem.persistence.tensorfile import Array, FormatError, dump, parse_json, raw_bytes, read_arrays, read_header
+from ccmem.persistence.tensorfile import (
+    Array,
+    FormatError,
+    dump,
+    little_endian,
+    parse_json,
+    raw_bytes,
+    read_arrays,
+    read_header,
+)
 from ccmem.persistence.values import pack, unpack
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised whenever an older library could no longer read what is written."""
 
 
@@ -35,30 +45,55 @@ class Checkpoint(NamedTuple):
     digest: str
 
 
-def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write ``content`` (plain values, arrays, estimators) to ``path`` atomically."""
+def encode(content: dict[str, Any]) -> list[bytes | memoryview]:
+    """``content`` (plain values, arrays, estimators) as the parts of a checkpoint, to be put one after the other."""
     arrays: dict[str, Array] = {}
-    try:
-        document = json.dumps(pack(content, "", arrays), allow_nan=False, separators=(",", ":"))
-    except TypeError as problem:
-        raise TypeError(f"cannot save to {os.fspath(path)}: {problem}") from problem
+    document = json.dumps(pack(content, "", arrays), allow_nan=False, separators=(",", ":"))
     metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__, "document": document}
     metadata["digest"] = _digest(metadata, arrays)
     head, ordered = dump(arrays, metadata)
-    atomic_write(path, [head, *map(raw_bytes, ordered)])
+    return [head, *map(raw_bytes, ordered)]
+
+
+def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write ``content`` to ``path`` atomically."""
+    try:
+        parts = encode(content)
+    except TypeError as problem:
+        raise TypeError(f"cannot save to {os.fspath(path)}: {problem}") from problem
+    atomic_write(path, parts)
 
 
 def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpoint:
     """Read and check a checkpoint; with ``build=False`` models stay dictionaries and no model code is imported."""
     path = Path(path)
     with path.open("rb") as file:
-        try:
-            return _read(file, os.fstat(file.fileno()).st_size, build)
-        except CheckpointError as problem:
-            raise CheckpointError(f"{path} cannot be loaded: {problem}") from problem.__cause__
-        except _FAULTS as problem:
-            what = str(problem) or type(problem).__name__
-            raise CheckpointError(f"{path} cannot be loaded: {what}") from problem
+        return with_model(read(file, os.fstat(file.fileno()).st_size, str(path), build), str(path))
+
+
+def decode(data: bytes, name: str = "the bytes", build: bool = True) -> Checkpoint:
+    """What :func:`encode` was given; ``name`` is what an error calls them."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} are of type {type(data).__name__}; from_bytes takes what to_bytes gave")
+    return read(io.BytesIO(data), len(data), name, build)
+
+
+def with_model(checkpoint: Checkpoint, name: str) -> Checkpoint:
+    """The same, if it holds a model."""
+    if "model" not in checkpoint.content:
+        raise CheckpointError(f"{name} cannot be loaded: it holds no model")
+    return checkpoint
+
+
+def read(file: Any, size: int, name: str, build: bool) -> Checkpoint:
+    """Read and check ``size`` bytes of ``file``."""
+    try:
+        return _read(file, size, build)
+    except CheckpointError as problem:
+        raise CheckpointError(f"{name} cannot be loaded: {problem}") from problem.__cause__
+    except _FAULTS as problem:
+        what = str(problem) or type(problem).__name__
+        raise CheckpointError(f"{name} cannot be loaded: {what}") from problem
 
 
 def _read(file: Any, size: int, build: bool) -> Checkpoint:
@@ -81,7 +116,7 @@ def _read(file: Any, size: int, build: bool) -> Checkpoint:
     if set(metadata) != {"format", "schema", "library_version", "document"} or digest != _digest(metadata, arrays):
         raise CheckpointError("its content does not match its digest: the file was altered or damaged")
     content = unpack(parse_json(metadata["document"]), arrays, build)
-    if not isinstance(content, dict) or "model" not in content:
+    if not isinstance(content, dict):
         raise CheckpointError("it holds no model")
     return Checkpoint(content, int(schema), metadata["library_version"], digest)
 
@@ -89,9 +124,9 @@ def _read(file: Any, size: int, build: bool) -> Checkpoint:
 def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
     """SHA-256 over all metadata and all arrays with their names, types and shapes."""
     digest = hashlib.sha256()
-    described = {name: [array.dtype.newbyteorder("<").str, list(array.shape)] for name, array in arrays.items()}
+    ordered = {name: little_endian(array) for name, array in arrays.items()}
+    described = {name: [array.dtype.str, array.shape] for name, array in ordered.items()}
     digest.update(json.dumps([metadata, described], sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = arrays[name].astype(arrays[name].dtype.newbyteorder("<"), order="C", copy=False)
-        digest.update(raw_bytes(array))
+    for name in sorted(ordered):
+        digest.update(raw_bytes(ordered[name]))
     return digest.hexdigest()

@@ -1,4 +1,9 @@
-"""A memory's state as named values and back. Kernels index by what stands in a state, so all of it is checked."""
+"""A memory's state as named values and back. Kernels index by what stands in a state, so all of it is checked.
+
+What is stored is what is in use: rows beyond the units and blocks of a memory are left out where they hold nothing (see
+``CompetitiveMemory._capacity_for``), whole numbers take the fewest bytes that hold them, and an array of zeros becomes
+one without rows. What learning goes on with is the same to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem.kernels.rows import check_finite
-from ccmem.memory import JOURNALED, UNITS, aligned
+from ccmem.memory import FIRST_JOURNAL_LINES, JOURNALED, aligned, aligned_zeros
 from ccmem.parameters import check_parameters
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
 
 _COUNTERS = ("seen", "units")
-_FIELDS = ("state", "counters", "events", "random_state", "n_features_in_")
+_MANY = 1 << 40
+"""A capacity that no memory has: arrays whose layout begins with it have a row a unit."""
+_SMALL = ((1 << 8, np.uint8), (1 << 16, np.uint16), (1 << 32, np.uint32))
+
+
+_NOT_DRAWN_FROM = np.random.default_rng(0)
 
 
 def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
@@ -25,37 +35,70 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
         changed = ", ".join(name for name, old, new in values if old != new)
         raise ValueError(f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving")
     state, left_out = memory._state, ("counters", "journal", *memory._derived)
-    counters = state.counters.tolist()
-    fields = {
-        "state": {name: array for name, array in state._asdict().items() if name not in left_out},
-        "counters": dict(
-            zip((*_COUNTERS, *memory._own_counters), counters[:2] + counters[JOURNALED + 1 :], strict=True)
-        ),
-        "events": memory._export_events(),
-        "random_state": memory._rng,
-        "n_features_in_": int(memory.n_features_in_),
-    }
+    numbers = state.counters.tolist()
+    counters = dict(zip((*_COUNTERS, *memory._own_counters), numbers[:2] + numbers[JOURNALED + 1 :], strict=True))
+    arrays = {name: array for name, array in state._asdict().items() if name not in left_out}
+    if memory._capacity_for(counters["units"]) is not None:
+        layout = memory._layout(_MANY, state.prototypes.shape[1], state.prototypes.dtype)
+        arrays = {name: _in_use(array, layout[name][0][0], counters) for name, array in arrays.items()}
+    fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(memory._export_events())}
+    if _draws(memory):
+        fields["random_state"] = memory._rng
+    fields["n_features_in_"] = int(memory.n_features_in_)
     for name in ("feature_names_in_", "labels_"):
         if name in vars(memory):
             fields[name] = vars(memory)[name]
     return fields
 
 
+def _in_use(array: Any, rows: int | None, counters: dict[str, int]) -> Any:
+    """The part of an array that means something; none of it if that is zeros."""
+    if rows is not None and rows != _MANY:
+        return array
+    if rows is None:
+        return array[: counters["blocks"]]
+    array = array[: counters["units"]]
+    return narrowed(array) if array.any() else array[:0]
+
+
+def narrowed(array: Any) -> Any:
+    """Whole numbers, none of them negative, in the smallest type that holds them all."""
+    if array.dtype != np.int64:
+        return array
+    most = array.max(initial=0)
+    return next((array.astype(kind) for bound, kind in _SMALL if most < bound), array)
+
+
+def widened(array: Any) -> Any:
+    """What :func:`_narrowed` was given; anything else as it is."""
+    return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype.kind == "u" else array
+
+
+def _draws(memory: CompetitiveMemory) -> bool:
+    return "random_state" in vars(memory)
+
+
 def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     """Give ``memory``, fresh from its parameters, the state in ``fields``; ValueError if it cannot be its state."""
     owner = type(memory).__name__
     check_parameters(owner, memory._rules, vars(memory))
-    check_names(owner, fields, _FIELDS, ("feature_names_in_", "labels_"))
+    needed = ("state", "counters", "events", *(("random_state",) if _draws(memory) else ()), "n_features_in_")
+    spare = () if _draws(memory) else ("random_state",)  # files of 0.1 have one in any case
+    check_names(owner, fields, needed, (*spare, "feature_names_in_", "labels_"))
     state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
     memory._check_state(state)
-    events = fields["events"]
+    events = widened(fields["events"])
     if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2 and events.shape[1] == 5):
         raise ValueError(f"{owner}: its events are damaged")
-    rng = fields["random_state"]
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"{owner}: its random state is missing")
-    if isinstance(memory.random_state, np.random.Generator):
-        rng = memory.random_state = memory.random_state if _same(memory.random_state, rng) else rng
+    if _draws(memory):
+        rng = fields["random_state"]
+        if not isinstance(rng, np.random.Generator):
+            raise ValueError(f"{owner}: its random state is missing")
+        if isinstance(memory.random_state, np.random.Generator):
+            rng = memory.random_state = memory.random_state if _same(memory.random_state, rng) else rng
+        memory._rng = rng
+    else:
+        memory._rng = _NOT_DRAWN_FROM
     if "feature_names_in_" in fields:
         check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
         memory.feature_names_in_ = fields["feature_names_in_"]
@@ -63,7 +106,6 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
         check_vector("labels_", fields["labels_"])
         memory.labels_ = fields["labels_"]
     memory.n_features_in_ = fields["n_features_in_"]
-    memory._rng = rng
     memory._began_with = memory._shape()
     memory._import_events(events)
     memory._state = state
@@ -74,45 +116,61 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     owner = type(memory).__name__
     left_out = ("counters", "journal", *memory._derived)
     names = tuple(name for name in memory._state_type._fields if name not in left_out)  # type: ignore[attr-defined]
-    check_names(owner, arrays, names)
+    check_names(owner, arrays, names, memory._derived)  # files of 0.1 hold some that are derived now
     check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
+    if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
+        raise ValueError(f"{owner}: its counters are damaged")
     prototypes = arrays["prototypes"]
     if not (
         isinstance(prototypes, np.ndarray) and prototypes.ndim == 2 and prototypes.dtype in (np.float32, np.float64)
     ):
         raise ValueError(f"{owner}: prototypes are not a table of float32 or float64")
-    if type(n_features) is not int or prototypes.shape[1] != n_features or n_features < 1 or len(prototypes) < 1:
+    capacity = memory._capacity_for(min(counts["units"], len(prototypes)))
+    trimmed = capacity is not None
+    if capacity is None:
+        capacity = len(prototypes)
+    if type(n_features) is not int or prototypes.shape[1] != n_features or n_features < 1 or capacity < 1:
         raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
-    layout = memory._layout(len(prototypes), n_features, prototypes.dtype)
-    for name in names:
-        shape, dtype = layout[name]
-        array = arrays[name]
-        if not (isinstance(array, np.ndarray) and _has_shape(array, shape) and array.dtype == dtype):
-            raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {shape}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{owner}: {name} holds NaN or infinity")
-        if array.dtype.kind == "i" and array.size and array.min() < 0:
-            raise ValueError(f"{owner}: {name} holds negative counts")
-    check_finite(prototypes)
-    if arrays["rates"].min() < 0 or arrays["rates"].max() > 1:
+    if counts["units"] > len(prototypes):
+        raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
+    layout = memory._layout(_MANY if trimmed else capacity, n_features, prototypes.dtype)
+    known = {name: _check_array(owner, name, arrays[name], layout[name], counts, capacity) for name in names}
+    check_finite(known["prototypes"])
+    if known["rates"].min() < 0 or known["rates"].max() > 1:
         raise ValueError(f"{owner}: rates lie outside [0, 1]")
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
-        raise ValueError(f"{owner}: its counters are damaged")
     counters = np.zeros(layout["counters"][0], np.int64)
     values = list(counts.values())
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
-    if counters[UNITS] > len(prototypes):
-        raise ValueError(f"{owner}: {counters[UNITS]} units do not fit a memory of {len(prototypes)}")
-    settled_arrays = {name: aligned(array) for name, array in arrays.items()}
-    derived = memory._derive(prototypes, arrays["wins"])
-    return memory._state_type(**settled_arrays, **derived, counters=counters, journal=np.zeros(*layout["journal"]))
+    known.update(memory._derive(known["prototypes"], known["wins"]))
+    return memory._state_type(**known, counters=counters, journal=np.zeros((FIRST_JOURNAL_LINES, 5), np.int64))
 
 
-def _has_shape(array: Any, shape: tuple[int | None, ...]) -> bool:
-    """Whether an array has this shape, where None stands for any number of at least 1."""
-    return array.ndim == len(shape) and all(
-        n >= 1 if wanted is None else n == wanted for n, wanted in zip(array.shape, shape, strict=True)
-    )
+def _check_array(
+    owner: str, name: str, array: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
+) -> Any:
+    """An array of the state with all its rows, those left out made anew."""
+    shape, dtype = layout
+    array = widened(array)
+    rows = shape[0]
+    used = counts["units"] if rows == _MANY else counts["blocks"] if rows is None else rows
+    fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == len(shape)
+    if fits and array.shape[1:] == shape[1:] and used is not None:
+        zeros = len(array) == 0 and rows == _MANY and name != "prototypes"
+        fits = zeros or (len(array) == used if rows == used else len(array) >= used)
+    else:
+        fits = False
+    if not fits:
+        wanted = (used, *shape[1:])
+        raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {wanted}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {name} holds NaN or infinity")
+    if array.dtype.kind == "i" and array.size and array.min() < 0:
+        raise ValueError(f"{owner}: {name} holds negative counts")
+    if rows == used:
+        return aligned(array)
+    whole = aligned_zeros((capacity if rows == _MANY else used + 1, *shape[1:]), dtype)
+    whole[: min(len(array), used)] = array[:used]
+    return whole
 
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:

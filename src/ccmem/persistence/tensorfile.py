@@ -49,12 +49,19 @@ def raw_bytes(array: Array) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8) if array.size else bytearray())  # type: ignore[arg-type]
 
 
+def little_endian(array: Array) -> Array:
+    """``array`` as it stands in a file: contiguous, the lowest byte first."""
+    if array.dtype in _NAMES and array.flags.c_contiguous:
+        return array
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
 def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, list[Array]]:
     """The head of the file (lengths and header), and the arrays to write after it, in order."""
     header: dict[str, Any] = {"__metadata__": metadata}
     ordered, offset = [], 0
     for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):  # keeps every array aligned
-        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+        array = little_endian(arrays[name])
         header[name] = {
             "dtype": _NAMES[array.dtype],
             "shape": list(arrays[name].shape),

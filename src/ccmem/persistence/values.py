@@ -6,6 +6,7 @@ in ``CLASSES`` and ``_import()`` gets the same dictionary, to be checked there. 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from typing import Any
@@ -32,6 +33,15 @@ CLASSES = {
 """What a checkpoint may hold: class -> the module it is imported from. Nothing else is ever looked up by name."""
 
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
+
+
+@functools.cache
+def _parameter_names(kind: Any) -> tuple[str, ...]:
+    return tuple(kind._get_param_names())  # scikit-learn reads the signature every time
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
 
 
 def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
@@ -61,7 +71,7 @@ def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
         fitted = value._export() if value.__sklearn_is_fitted__() else None
         return {
             "$estimator": name,
-            "parameters": pack(value.get_params(deep=False), f"{place}.parameters", arrays),
+            "parameters": pack(_parameters(value), f"{place}.parameters", arrays),
             "fitted": pack(fitted, f"{place}.fitted", arrays),
         }
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
@@ -144,7 +154,7 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
     if not build:
         return {"class": name, "parameters": parameters, "fitted": fitted}
     kind = getattr(importlib.import_module(CLASSES[name]), name)
-    unknown = set(parameters) - set(kind._get_param_names())  # one that is missing is newer than the file: its default
+    unknown = set(parameters) - set(_parameter_names(kind))  # one that is missing is newer than the file: its default
     if unknown:
         raise ValueError(f"{name} has parameters in this file that this library does not know: {', '.join(unknown)}")
     estimator = kind(**parameters)

@@ -284,6 +284,12 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
 
+    def to_bytes(self) -> bytes:
+        """The network as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem._typing import IntArray
+from ccmem._typing import FloatArray, IntArray
 from ccmem.memory import UNITS, aligned_zeros, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
-from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE
+from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
 from ccmem.models.adaptive.kernels import learn, learn_labelled
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
@@ -17,6 +17,7 @@ from ccmem.parameters import Rule, integer, number, optional
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
 _PER_BLOCK = ("means", "statistics")
+_LEAST_GROWTH = 8
 
 
 class AdaptiveCCM(BlockMemory):
@@ -70,6 +71,7 @@ class AdaptiveCCM(BlockMemory):
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
     _per_column = ("prototypes", "means", "vectors")
+    _derived = ("partners", "costs", "members")
     _learn_kernel = staticmethod(learn)
     _labelled_kernel = staticmethod(learn_labelled)
     _tuning: ClassVar[Tuning] = Tuning()
@@ -102,14 +104,15 @@ class AdaptiveCCM(BlockMemory):
         units.counters[BLOCKS] = 1
         layout = self._own_layout(capacity, n_features, dtype)
         more = {name: aligned_zeros(tuple(n or blocks for n in shape), kind) for name, (shape, kind) in layout.items()}
+        more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
     @staticmethod
     def _own_layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         """Shape and type of what the state has beyond that of every model; None stands for any number of blocks."""
         return {
-            **dict.fromkeys(("unit_blocks", "partners", "members"), ((capacity,), np.int64)),
-            **dict.fromkeys(("errors", "costs"), ((capacity,), np.float64)),
+            "unit_blocks": ((capacity,), np.int64),
+            "errors": ((capacity,), np.float64),
             "means": ((None, n_features), dtype),
             "statistics": ((None, N_STATISTICS), np.float64),
             "vectors": ((N_VECTORS, n_features), dtype),
@@ -119,28 +122,39 @@ class AdaptiveCCM(BlockMemory):
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         return {**super()._layout(capacity, n_features, dtype), **self._own_layout(capacity, n_features, dtype)}
 
+    def _capacity_for(self, units: int) -> int:
+        return units + 1
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        rows = len(prototypes)
+        return {"partners": np.zeros(rows, np.int64), "costs": np.zeros(rows), "members": np.zeros(rows, np.int64)}
+
     def _make_room(self) -> None:
         state = self._state
         for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
             rows = len(getattr(state, names[0]))
             if needed == rows:
-                state = state._replace(**{name: grown(getattr(state, name), 2 * rows) for name in names})
+                more = rows + max(rows // 4, _LEAST_GROWTH)  # a fleet of small memories feels every spare row
+                state = state._replace(**{name: grown(getattr(state, name), more) for name in names})
         self._state = state
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        super()._import(fields)
+        list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:
         counters, tuning = state.counters, self._tuning
         units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
-        in_use = np.flatnonzero(state.unit_blocks[:units] == counters[POINTER])
         if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
             raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with room for {rows}")
         bound = self.max_units
-        if bound is not None and (units > bound or len(state.prototypes) != bound + 1):
-            raise ValueError(f"{units} units and room for {len(state.prototypes)} do not fit max_units={bound}")
+        if bound is not None and units > bound:
+            raise ValueError(f"{units} units do not fit max_units={bound}")
         if units and state.unit_blocks[:units].max() >= blocks:
             raise ValueError("some units belong to a block that does not exist")
-        if counters[SIZE] != len(in_use) or (state.members[: len(in_use)] != in_use).any():
-            raise ValueError("the units listed for the block in use are not those that belong to it")
-        if state.partners[:units].max(initial=0) > units or counters[LAST] > 2 or counters[FILLED] >= tuning.batch:
+        if counters[SIZE] != np.count_nonzero(state.unit_blocks[:units] == counters[POINTER]):
+            raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, which it has not")
+        if counters[LAST] > 2 or counters[FILLED] >= tuning.batch:
             raise ValueError("its counters are damaged")
         if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
             raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")

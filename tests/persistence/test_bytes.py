@@ -1,0 +1,83 @@
+"""Models as bytes: those of a file, small, the same however a stream was cut, and checked as a file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, from_bytes
+from ccmem.memory import FIRST_JOURNAL_LINES
+from forgery import mixed_stream, networks, small_ccm
+from zoo import ALL, estimators, streams
+
+
+def four_tasks(dtype: Any) -> np.ndarray:
+    """Four blocks of 8 features, two of them twice."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 8))
+    return np.concatenate([centres[i % 4] + 0.3 * rng.normal(size=(400, 8)) for i in range(6)]).astype(dtype)
+
+
+def test_a_memory_of_8_features_and_4_blocks_is_small() -> None:
+    memory = AdaptiveCCM().partial_fit(four_tasks(np.float32))
+    assert (memory.n_blocks_, memory.n_units_) == (4, 100)
+    assert len(memory.to_bytes()) <= 8_000
+    assert sum(array.nbytes for array in from_bytes(memory.to_bytes())._state) <= 12_000
+
+
+@pytest.mark.parametrize("model", ALL, ids=lambda model: model.__name__)
+@settings(max_examples=15)
+@given(st.data())
+def test_bytes_are_the_same_however_often_a_stream_was_interrupted(model: type, data: st.DataObject) -> None:
+    estimator, X = data.draw(estimators(model)), data.draw(streams())
+    cuts = sorted(data.draw(st.lists(st.integers(1, len(X)), max_size=4)))
+    parts = [part for part in np.split(X, cuts) if len(part)]
+    interrupted = from_bytes(estimator.to_bytes())
+    for part in parts:
+        interrupted = from_bytes(interrupted.partial_fit(part).to_bytes())
+    assert interrupted.to_bytes() == estimator.partial_fit(X).to_bytes()
+
+
+def test_bytes_are_those_of_the_file(tmp_path: Path) -> None:
+    X, y = mixed_stream(), np.arange(400) // 30 % 3
+    models = [*networks(), ModalClassifier(small_ccm()), ModalClassifier(AdaptiveCCM(n_slots=3, max_units=5))]
+    for model in models:
+        model.partial_fit(X, y).save(tmp_path / "m")
+        assert model.to_bytes() == (tmp_path / "m").read_bytes()
+        again = from_bytes(model.to_bytes())
+        assert again.partial_fit(X, y).to_bytes() == model.partial_fit(X, y).to_bytes()
+
+
+def test_a_classifier_on_a_bounded_memory_goes_on_with_its_votes() -> None:
+    X, y = mixed_stream(), np.array(list("abcd"))[np.arange(400) // 100]
+    classifier = ModalClassifier(AdaptiveCCM(n_slots=3, max_units=6), label_use="merge").partial_fit(X, y)
+    again = from_bytes(classifier.to_bytes())
+    np.testing.assert_array_equal(again.votes_, classifier.votes_)
+    again.partial_fit(X, y), classifier.partial_fit(X, y)
+    np.testing.assert_array_equal(again.votes_, classifier.votes_)
+
+
+def test_what_is_not_bytes_of_a_model_is_refused() -> None:
+    data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
+    for wrong in (b"", data[:-1], data + b"\0", data[:700] + bytes([data[700] ^ 1]) + data[701:]):
+        with pytest.raises(CheckpointError, match="the bytes cannot be loaded"):
+            from_bytes(wrong)
+    with pytest.raises(TypeError, match="of type str"):
+        from_bytes("memory.safetensors")  # type: ignore[arg-type]
+
+
+def test_a_journal_that_fills_up_grows() -> None:
+    rng = np.random.default_rng(0)
+    memory = AdaptiveCCM(n_slots=2, max_units=3).partial_fit(rng.normal(size=(4, 3)))
+    assert len(memory._state.journal) == FIRST_JOURNAL_LINES
+    one = from_bytes(memory.to_bytes())
+    X = rng.normal(size=(600, 3)) * np.repeat([[1, 0, 0], [0, 1, 0], [0, 0, 1]], 200, axis=0) + 0.05
+    memory.partial_fit(X)
+    for x in X:
+        one.partial_fit(x[np.newaxis])
+    assert one.to_bytes() == memory.to_bytes()
