@@ -18,6 +18,7 @@ COMMANDS = {
     "learn": "learn from files or a pipe; keep a checkpoint and go on from it",
     "predict": "label new rows from a checkpoint",
     "inspect": "show what a checkpoint holds",
+    "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
     "datasets": "list, fetch and verify the image data sets",
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",

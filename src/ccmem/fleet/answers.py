@@ -1,0 +1,94 @@
+"""Answers of a fleet: every row by the memory of its key."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ccmem.fleet import tables
+from ccmem.fleet.step import Key, Member
+from ccmem.fleet.store import Store
+from ccmem.persistence.atomic import atomic_file
+from ccmem.readout import ModalClassifier
+from ccmem.streams.arrow import pyarrow
+
+_KEPT = 4096
+"""How many memories are kept at hand."""
+
+
+def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = False) -> dict[str, int]:
+    """Write key, order, unit and block (and label) of every row to ``out``, in the order of the input."""
+    if not out.endswith((".parquet", ".csv")):
+        raise ValueError(f"--out {out}: answers of a fleet are written as .parquet or .csv")
+    at_hand: OrderedDict[Key, Member | None] = OrderedDict()
+    facts = {"rows": 0, "bad_rows": 0, "unknown": 0}
+    schema = _schema(store)
+    with atomic_file(out) as temporary, _writer(str(temporary), schema, out) as writer:
+        for file in tables.find(sources):
+            for piece in tables.pieces_of(file):
+                columns = store.columns._replace(label=None)
+                for batch in tables.read(piece, columns, skip_bad):
+                    answers, unknown = _answers(store, batch, at_hand)
+                    facts["rows"] += len(batch.order)
+                    facts["bad_rows"] += batch.bad
+                    facts["unknown"] += unknown
+                    writer.write_table(pyarrow().table(answers, schema=schema))
+    return facts
+
+
+def _schema(store: Store) -> Any:
+    pa = pyarrow()
+    order = pa.float64() if store.columns.order_type == "float64" else pa.int64()
+    fields = [(store.columns.key, pa.type_for_alias(store.columns.key_type)), (store.columns.order, order)]
+    fields += [("unit", pa.int64()), ("block", pa.int64())]
+    return pa.schema(fields + ([("label", pa.string())] if store.columns.label is not None else []))
+
+
+def _writer(path: str, schema: Any, out: str) -> Any:
+    from pyarrow import csv, parquet
+
+    return parquet.ParquetWriter(path, schema) if out.endswith(".parquet") else csv.CSVWriter(path, schema)
+
+
+def _answers(store: Store, batch: Any, at_hand: OrderedDict[Key, Member | None]) -> tuple[list[Any], int]:
+    pa = pyarrow()
+    encoded = batch.keys.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    places = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[places], np.arange(len(encoded.dictionary)), side="right").tolist()
+    units, blocks = (np.zeros(len(codes), np.int64) for _ in range(2))
+    known, in_blocks = np.zeros(len(codes), np.bool_), np.zeros(len(codes), np.bool_)
+    labels: Any = np.full(len(codes), None, object)
+    start = 0
+    for key, end in zip(encoded.dictionary.to_pylist(), ends, strict=True):
+        rows, start = places[start:end], end
+        member = _member(store, key, at_hand)
+        if member is None or not member.memory.n_units_:
+            continue
+        assert member.scale is not None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            X = member.scale.apply(batch.X[rows])
+            units[rows], known[rows] = member.memory.predict(X), True
+            if hasattr(member.memory, "unit_blocks_"):
+                blocks[rows], in_blocks[rows] = member.memory.unit_blocks_[units[rows]], True
+            if isinstance(member.model, ModalClassifier) and len(member.model.classes_):
+                labels[rows] = [str(label) for label in member.model.predict(X)]
+    answers = [batch.keys, pa.array(batch.order), pa.array(units, mask=~known), pa.array(blocks, mask=~in_blocks)]
+    if store.columns.label is not None:
+        answers.append(pa.array(labels, pa.string()))
+    return answers, int((~known).sum())
+
+
+def _member(store: Store, key: Key, at_hand: OrderedDict[Key, Member | None]) -> Member | None:
+    if key not in at_hand:
+        state = store.state(key)
+        at_hand[key] = None if state is None else Member(store.recipe, key, state)
+        if len(at_hand) > _KEPT:
+            at_hand.popitem(last=False)
+    at_hand.move_to_end(key)
+    return at_hand[key]

@@ -1,0 +1,412 @@
+"""Learning a fleet from files, in rounds that survive being killed.
+
+A round takes as many rows as fit the disk comfortably, in two passes. First every piece of the input is sorted into
+buckets by the hash of its keys and written down (``spread``). Then every bucket by itself gathers its rows, sorts them
+by key and order, steps each key, and writes its events and, last, its memories (``gather``). Each file appears by a
+rename, when it is complete; that of the memories is the commit. Either pass can be done again at any time and gives the
+same bytes, so a run that was killed, or a worker that died, costs time and nothing else.
+
+How the tasks of a pass are run is a function: one after the other, on a pool of processes (here), or on a cluster
+(:mod:`ccmem.fleet.dask`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem.fleet import tables
+from ccmem.fleet.step import Key, KeyedEvent, Member, Rows, advance
+from ccmem.fleet.store import BucketWriter, Store, bucket_of, open_sealed, sealed
+from ccmem.fleet.tables import KeyedColumns, Piece
+from ccmem.persistence.atomic import atomic_file, locked
+from ccmem.streams.arrow import pyarrow
+from ccmem.streams.tables import SourceError, code_labels
+
+ROUND_ROWS = 50_000_000
+
+
+class Task(NamedTuple):
+    """Something to be done in a pass; a function of this module and its arguments."""
+
+    function: str
+    store: str
+    number: int
+    place: int
+    arguments: tuple[Any, ...] = ()
+
+
+Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
+"""Runs tasks in any order and hands over what each returns."""
+
+
+class Report(NamedTuple):
+    """What a run did."""
+
+    rows: int
+    late: int
+    bad: int
+    events: int
+    rounds: int
+    files: int
+    keys: int
+
+
+# What a worker does -------------------------------------------------------------------------------------------------
+
+
+def perform(task: Task) -> dict[str, Any]:
+    """Do one task, on whatever machine."""
+    functions: dict[str, Callable[..., dict[str, Any]]] = {"spread": spread, "gather": gather}
+    try:
+        return functions[task.function](Store(task.store), task.number, task.place, *task.arguments)
+    except SourceError as problem:  # some of them do not survive the way between processes
+        raise SourceError(str(problem)) from None
+
+
+def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad: bool) -> dict[str, Any]:
+    """Sort the rows of a piece into buckets: a file with a batch per bucket, over and over."""
+    pa = pyarrow()
+    target = store.work_folder(number) / f"piece-{place:05d}.arrow"
+    if target.exists():
+        with open_sealed(target) as (_, facts):
+            return facts
+    columns, total, bad = store.columns, 0, 0
+    schema = _work_schema(columns)
+    with sealed(target, schema) as file:
+        for batch in tables.read(Piece(*piece), columns, skip_bad):
+            buckets = bucket_of(batch.keys, store.buckets)
+            places = np.argsort(buckets, kind="stable")
+            ends = np.searchsorted(buckets[places], np.arange(store.buckets), side="right")
+            keys, order, X = batch.keys.take(pa.array(places)), batch.order[places], batch.X[places]
+            labels = None if batch.labels is None else batch.labels.cast(pa.string()).take(pa.array(places))
+            start = 0
+            for end in ends.tolist():
+                part = slice(start, end)
+                values = pa.array(X[part].reshape(-1))
+                listed = pa.FixedSizeListArray.from_arrays(values, X.shape[1])
+                more = () if labels is None else (labels[part],)
+                file.write(keys[part], pa.array(order[part]), listed, *more)
+                start = end
+            total, bad = total + len(order), bad + batch.bad
+        facts = {"rows": total, "bad": bad}
+        file.seal(facts)
+    return facts
+
+
+def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
+    """Let all memories of a bucket learn their rows of a round: events first, memories by rename as the commit."""
+    facts = store.facts(bucket)
+    if facts["round"] >= number:
+        return facts if facts["round"] == number else {**facts, "rows": 0, "late": 0, "events": 0}
+    keys, order, X, labels = _rows_of(store, number, bucket)
+    if not len(order):
+        return {**facts, "rows": 0, "late": 0, "events": 0}
+    events: list[KeyedEvent] = []
+    n_late = 0
+    schema = pyarrow().schema([("key", keys.type), ("state", pyarrow().binary())])
+    with sealed(store.bucket_file(bucket), schema) as file:
+        writer = BucketWriter(file, keys.type)
+        for key, state, rows in _joined(store.states(bucket), _by_key(keys, order, X, labels)):
+            if rows is not None:
+                member = Member(store.recipe, key, state)
+                happened, dropped = advance(member, rows, late)
+                events += happened
+                n_late += dropped
+                state = member.to_bytes() if dropped < len(rows.order) else state
+            if state is not None:
+                writer.add(key, state)
+        writer.flush()
+        facts = {
+            "round": number,
+            "keys": writer.n_keys,
+            "rows": len(order) - n_late,
+            "late": n_late,
+            "events": len(events),
+        }
+        file.seal(facts)
+        _write_events(store, number, bucket, events)
+        if store.facts(bucket)["round"] > number:  # a task that was given up came back late
+            raise RuntimeError(f"bucket {bucket} has gone on to another round")
+    return facts
+
+
+def _work_schema(columns: KeyedColumns) -> Any:
+    pa = pyarrow()
+    order = pa.float64() if columns.order_type == "float64" else pa.int64()
+    X = pa.list_(pa.type_for_alias(columns.dtype), len(columns.features))
+    fields = [("key", pa.type_for_alias(columns.key_type)), ("order", order), ("X", X)]
+    return pa.schema(fields + ([("label", pa.string())] if columns.label is not None else []))
+
+
+def _rows_of(store: Store, number: int, bucket: int) -> tuple[Any, Any, Any, Any]:
+    """All rows of a bucket, in the order of the input."""
+    pa = pyarrow()
+    parts: list[Any] = []
+    for file in sorted(store.work_folder(number).glob("piece-*.arrow")):
+        with open_sealed(file) as (reader, _):
+            for place in range(bucket, reader.num_record_batches - 1, store.buckets):
+                batch = reader.get_batch(place)
+                if batch.num_rows:
+                    parts.append(batch)
+    table = pa.Table.from_batches(parts, _work_schema(store.columns)).combine_chunks()
+    if not table.num_rows:
+        return table.column(0), np.empty(0), None, None
+    keys, order, X = (table.column(i).chunk(0) for i in range(3))
+    matrix = X.flatten().to_numpy(zero_copy_only=False).reshape(len(order), -1)
+    labels = None if store.columns.label is None else np.array(table.column(3).to_pylist(), object)
+    return keys, order.to_numpy(zero_copy_only=False), matrix, labels
+
+
+def _by_key(keys: Any, order: Any, X: Any, labels: Any) -> Iterator[tuple[Key, Rows]]:
+    """The rows of every key, keys sorted; rows stay in the order of the input unless they are out of order."""
+    encoded = keys.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    ranks = np.empty(len(names), np.int64)
+    by_name = sorted(range(len(names)), key=names.__getitem__)
+    ranks[by_name] = np.arange(len(names))
+    codes = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
+    places = np.lexsort((order, codes))
+    codes, order, X = codes[places], order[places], X[places]
+    labels = None if labels is None else labels[places]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    for name, start, end in zip(by_name, starts, [*starts[1:], len(codes)], strict=True):
+        part = slice(start, end)
+        y = None if labels is None else code_labels(labels[part].tolist())[0].array()
+        yield names[name], Rows(order[part], X[part], y)
+
+
+def _joined(
+    states: Iterator[tuple[Key, bytes]], rows: Iterator[tuple[Key, Rows]]
+) -> Iterator[tuple[Key, bytes | None, Rows | None]]:
+    """Two sorted streams of keys as one."""
+    state, row = next(states, None), next(rows, None)
+    while state is not None or row is not None:
+        if row is None or (state is not None and state[0] < row[0]):  # type: ignore[operator]
+            assert state is not None
+            yield *state, None
+            state = next(states, None)
+        elif state is None or row[0] < state[0]:  # type: ignore[operator]
+            yield row[0], None, row[1]
+            row = next(rows, None)
+        else:
+            yield row[0], state[1], row[1]
+            state, row = next(states, None), next(rows, None)
+
+
+def events_schema(columns: KeyedColumns) -> Any:
+    """Columns of the events table."""
+    pa = pyarrow()
+    whole = [(name, pa.int64()) for name in ("step", "from_block", "to_block", "count")]
+    order = tables.arrow_type(columns.order_type)
+    return pa.schema([("key", pa.type_for_alias(columns.key_type)), ("order", order), ("kind", pa.string()), *whole])
+
+
+def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEvent]) -> None:
+    from pyarrow import parquet
+
+    pa = pyarrow()
+    schema = events_schema(store.columns)
+    columns = zip(*events, strict=True) if events else ([] for _ in schema)
+    arrays = []
+    for field, values in zip(schema, columns, strict=True):
+        plain = pa.int64() if field.name == "order" and field.type != pa.float64() else field.type
+        arrays.append(pa.array(list(values), plain).cast(field.type))
+    _write_parquet(parquet, pa.Table.from_arrays(arrays, schema=schema), _part(store, number, bucket))
+
+
+def _write_parquet(parquet: Any, table: Any, path: Any) -> None:
+    with atomic_file(path) as temporary:
+        parquet.write_table(table, temporary)
+        handle = os.open(temporary, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+
+
+def _part(store: Store, number: int, bucket: int) -> Any:
+    return store.work_folder(number) / f"events-{bucket:03d}.parquet"
+
+
+# What the one who leads them does -----------------------------------------------------------------------------------
+
+
+def learn(
+    store: Store,
+    sources: Sequence[str],
+    run: Runner,
+    *,
+    late: str = "stop",
+    skip_bad: bool = False,
+    round_rows: int = ROUND_ROWS,
+    told: Callable[[dict[str, Any]], None] = lambda facts: None,
+) -> Report:
+    """Bring the rows of files that are new to the store to their memories; see the module.
+
+    ``told`` hears of every task that is done.
+    """
+    with locked(store.folder / "manifest.json"):
+        store = Store(store.folder)
+        before = dict(store.manifest["totals"])
+        rounds = 0
+        for left in store.folder.rglob(".*.tmp"):  # of a run that was killed
+            left.unlink(missing_ok=True)
+        if _interrupted(store):
+            _round(store, run, late, skip_bad, told)
+            rounds += 1
+        files = _new_files(store, tables.find(sources), round_rows)
+        batch: list[Piece] = []
+        for index, (_, pieces) in enumerate(files):
+            for piece in pieces:
+                batch.append(piece)
+                if sum(p.rows for p in batch) >= round_rows:
+                    _begin(store, batch)
+                    _round(store, run, late, skip_bad, told)
+                    rounds, batch = rounds + 1, []
+            if batch and index == len(files) - 1:
+                _begin(store, batch)
+                _round(store, run, late, skip_bad, told)
+                rounds += 1
+        totals = store.manifest["totals"]
+        done = {name: totals[name] - before[name] for name in totals}
+        return Report(**done, rounds=rounds, files=len(files), keys=store.n_keys())
+
+
+def _interrupted(store: Store) -> bool:
+    """Whether a round waits to be ended. One whose rows are not all in place has changed nothing, and is given up."""
+    current = store.manifest["current"]
+    if current is None:
+        return False
+    folder = store.work_folder(current["round"])
+    if all((folder / f"piece-{i:05d}.arrow").exists() for i in range(len(current["pieces"]))):
+        return True
+    store.manifest["current"] = None
+    store.save_manifest()
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, list[Piece]]]:
+    """Files with something in them that has not been learned, cut up."""
+    new = []
+    for file in files:
+        known = store.manifest["files"].get(file)
+        size = os.stat(file).st_size  # noqa: PTH116
+        if known is None:
+            new.append((file, tables.pieces_of(file, 0, most)))
+            continue
+        if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
+            raise SourceError(f"{file} is not the file that was learned under this name; give what is new another name")
+        if file.endswith(".csv") and tables.complete_size(file) > known["size"]:
+            new.append((file, tables.pieces_of(file, known["rows"])))
+        elif not file.endswith(".csv"):
+            pieces = [piece for piece in tables.pieces_of(file, 0, most) if piece.first_row >= known["rows"]]
+            new += [(file, pieces)] if pieces else []
+    return [(file, pieces) for file, pieces in new if pieces]
+
+
+def _begin(store: Store, pieces: list[Piece]) -> None:
+    """Write down what a round will take, before anything is done for it."""
+    prints = {}
+    for piece in pieces:
+        size = piece.last if piece.file.endswith(".csv") else os.stat(piece.file).st_size  # noqa: PTH116
+        prints[piece.file] = {"size": size, "print": tables.fingerprint(piece.file, size)}
+    number = store.manifest["round"] + 1
+    store.manifest["current"] = {"round": number, "pieces": [list(piece) for piece in pieces], "files": prints}
+    store.work_folder(number).mkdir(parents=True, exist_ok=True)
+    store.save_manifest()
+
+
+def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[[dict[str, Any]], None]) -> None:
+    """Do what is left to do of the round under way."""
+    current = store.manifest["current"]
+    number, pieces, folder = current["round"], current["pieces"], str(store.folder)
+    rows = bad = 0
+    read: dict[str, int] = {}
+    spreads = [Task("spread", folder, number, i, (piece, skip_bad)) for i, piece in enumerate(pieces)]
+    for facts in run(spreads):
+        rows, bad = rows + facts["rows"], bad + facts["bad"]
+        told({"pass": "spread", "rows": facts["rows"], "of": len(spreads)})
+    for i, piece in enumerate(pieces):
+        with open_sealed(store.work_folder(number) / f"piece-{i:05d}.arrow") as (_, facts):
+            start = max(read.get(piece[0], 0), piece[4])
+            read[piece[0]] = start + facts["rows"] + facts["bad"]
+    totals = {"rows": 0, "late": 0, "bad": bad, "events": 0}
+    for facts in run([Task("gather", folder, number, bucket, (late,)) for bucket in range(store.buckets)]):
+        for name in ("rows", "late", "events"):
+            totals[name] += facts[name]
+        told({"pass": "gather", "rows": facts["rows"], "keys": facts["keys"], "of": store.buckets})
+    _unite_events(store, number)
+    for file, facts in current["files"].items():
+        store.manifest["files"][file] = {**facts, "rows": read[file]}
+    for name, count in totals.items():
+        store.manifest["totals"][name] += count
+    store.manifest["round"], store.manifest["current"] = number, None
+    store.save_manifest()
+    shutil.rmtree(store.work_folder(number), ignore_errors=True)
+
+
+def _unite_events(store: Store, number: int) -> None:
+    """One file of events for the round, from those of its buckets."""
+    from pyarrow import parquet
+
+    pa = pyarrow()
+    parts = [_part(store, number, bucket) for bucket in range(store.buckets)]
+    found = [parquet.read_table(part, use_threads=False) for part in parts if part.exists()]
+    table = pa.concat_tables(found) if found else None
+    if table is not None and table.num_rows:
+        _write_parquet(parquet, table, store.events_file(number))
+
+
+# Ways to run tasks --------------------------------------------------------------------------------------------------
+
+
+def in_turn(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """One task after the other, in this process."""
+    for task in tasks:
+        yield perform(task)
+
+
+@contextlib.contextmanager
+def on_processes(workers: int) -> Iterator[Runner]:
+    """A runner on so many processes of this machine; they end when this process does, however that ends."""
+    if workers == 1:
+        yield in_turn
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=_die_with_parent)
+
+    def run(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        futures = [pool.submit(perform, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool as problem:
+            raise OSError(
+                "a worker process ended without a word (killed, or out of memory); run the command again to go on"
+            ) from problem
+
+    try:
+        yield run
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,146 @@
+"""A fleet on Spark Structured Streaming: one stateful processor around the step.
+
+The state of a key is its bytes, in RocksDB, checkpointed by Spark; events come out as flat rows, each once if they are
+written with :func:`write_events` (or any sink that knows batches by their number). Order within a micro-batch is
+restored by the order column; rows that come in a later batch than rows after them are dropped.
+
+    spark = ccmem.spark.configure(SparkSession.builder).getOrCreate()
+    recipe = Recipe(AdaptiveCCM(), "standard")
+    rows = spark.readStream.schema("machine string, time bigint, a float, b float").parquet("incoming/")
+    events = learn(rows, key="machine", order="time", features=["a", "b"], recipe=recipe)
+    query = write_events(events, "events/", checkpoint="checkpoint/")
+
+See docs/fleet.md for Kafka, for reading memories back and for what it costs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ccmem.fleet.step import KeyedEvent, Recipe, Rows, step
+from ccmem.persistence import from_bytes, to_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE = "state binary"
+
+
+def configure(builder: Any) -> Any:
+    """A session builder with what a stateful processor needs: RocksDB for the states."""
+    return builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+
+
+def learn(
+    rows: Any, *, key: str, order: str, features: Sequence[str], recipe: Recipe | None = None, label: str | None = None
+) -> Any:
+    """The events of a stream of flat rows, as a stream: key, order, kind, step, from_block, to_block, count.
+
+    ``rows`` is a streaming DataFrame with one column each for key (string or bigint), order (bigint, double or
+    timestamp) and every feature (float or double; all become the type of the first).
+    """
+    from pyspark.sql import functions, types
+
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    for name in (key, order, *features, *([label] if label is not None else [])):
+        if name not in kinds:
+            raise ValueError(f"the stream has no column {name!r}; its columns are {', '.join(map(repr, kinds))}")
+    if not isinstance(kinds[key], (types.StringType, types.LongType)):
+        raise ValueError(f"the key {key!r} is of type {kinds[key].simpleString()}; cast it to string or bigint")
+    number: Any = functions.col(order)
+    if isinstance(kinds[order], types.TimestampType):
+        number = functions.unix_micros(number)
+    elif not isinstance(kinds[order], (types.LongType, types.DoubleType)):
+        raise ValueError(f"the order {order!r} is of type {kinds[order].simpleString()}; cast it to bigint or double")
+    double = isinstance(kinds[features[0]], types.DoubleType)
+    chosen = [functions.col(key).alias("key"), number.alias("order")]
+    chosen += [
+        functions.col(name).cast("double" if double else "float").alias(f"x{i}") for i, name in enumerate(features)
+    ]
+    chosen += [functions.col(label).alias("label")] if label is not None else []
+    flat = rows.select(*chosen)
+    kind = {field.name: field.dataType.simpleString() for field in flat.schema.fields}
+    schema = f"key {kind['key']}, order {kind['order']}, kind string, step bigint, from_block bigint, "
+    schema += "to_block bigint, count bigint"
+    return flat.groupBy("key").transformWithStateInPandas(
+        statefulProcessor=_processor(recipe or Recipe(), len(features), double),
+        outputStructType=schema,
+        outputMode="Append",
+        timeMode="None",
+    )
+
+
+def _processor(recipe: Recipe, n_features: int, double: bool) -> Any:
+    """The stateful processor; made here, because its base class comes with Spark."""
+    from pyspark.sql.streaming import StatefulProcessor
+
+    model, scale = to_bytes(recipe.model), recipe.scale
+
+    class Processor(StatefulProcessor):  # type: ignore[misc, unused-ignore]
+        def init(self, handle: Any) -> None:
+            self.recipe = Recipe(from_bytes(model), scale)
+            self.memory = handle.getValueState("memory", STATE)
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+            import pandas as pd
+
+            name = key[0]
+            if name is None:
+                raise ValueError("a row has no key; filter such rows out before they come here")
+            frame = pd.concat(list(rows))
+            bad = frame.isna().drop(columns="label", errors="ignore").any(axis=1)
+            if bad.any():
+                raise ValueError(f"key {name!r}: a row without an order or a value; filter such rows out before")
+            columns = [frame[f"x{i}"].to_numpy() for i in range(n_features)]
+            X = np.ascontiguousarray(np.stack(columns, axis=1), np.float64 if double else np.float32)
+            labels = frame["label"].to_numpy() if "label" in frame else None
+            before = self.memory.get()[0] if self.memory.exists() else None
+            after, events = step(
+                name, None if before is None else bytes(before), Rows(frame["order"].to_numpy(), X, labels), self.recipe
+            )
+            if after is not None:
+                self.memory.update((after,))
+            if events:
+                yield pd.DataFrame(events, columns=list(KeyedEvent._fields))
+
+        def close(self) -> None:
+            pass
+
+    return Processor()
+
+
+def write_events(
+    events: Any, folder: str | os.PathLike[str], checkpoint: str | os.PathLike[str], **trigger: Any
+) -> Any:
+    """Start a query that writes ``events`` to Parquet files in ``folder``, those of a batch whole and once.
+
+    A batch that is done again after a crash replaces its own files; ``trigger`` is what Spark's ``trigger`` takes.
+    """
+    target = Path(folder)
+
+    def write(batch: Any, number: int) -> None:
+        temporary, final = target / f".{number:09d}.tmp", target / f"batch-{number:09d}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        batch.write.parquet(temporary.as_uri())
+        if final.exists():
+            shutil.rmtree(final)
+        temporary.rename(final)
+
+    target = target.absolute()
+    target.mkdir(parents=True, exist_ok=True)
+    writer = events.writeStream.option("checkpointLocation", Path(checkpoint).absolute().as_uri())
+    return writer.foreachBatch(write).trigger(**(trigger or {"processingTime": "0 seconds"})).start()
+
+
+def states(spark: Any, checkpoint: str | os.PathLike[str]) -> Iterator[tuple[Any, bytes]]:
+    """Every key and its state as of the last batch that was committed, read from a query's checkpoint."""
+    reader = spark.read.format("statestore").option("stateVarName", "memory")
+    for row in reader.load(Path(checkpoint).absolute().as_uri()).select("key.key", "value.state").collect():
+        yield row[0], bytes(row[1])

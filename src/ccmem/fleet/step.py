@@ -1,0 +1,218 @@
+"""The step: a key's state and some of its rows in, the state after them and what happened out.
+
+A state is bytes (:mod:`ccmem.persistence`) without the parameters, which all keys of a fleet share and which stand once
+in its :class:`Recipe`. The step is pure and knows no engine. It sorts rows by their order, drops those that are not
+after the last one learned (so that whoever hands over rows twice changes nothing), and draws from a seed that comes
+from the key: whatever runs it, in whatever batches, the bytes are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem._typing import FloatArray, IntArray
+from ccmem.base import CompetitiveMemory
+from ccmem.living.scaling import SCALES, Scale
+from ccmem.memory import Event
+from ccmem.models import AdaptiveCCM
+from ccmem.persistence.checkpoint import CheckpointError, decode, encode
+from ccmem.readout import ModalClassifier
+
+Key = str | int
+KEPT_EVENTS = 16
+"""How many of the latest events a state keeps; all of them are handed over, and belong into a table."""
+
+
+class Rows(NamedTuple):
+    """Rows of one key."""
+
+    order: IntArray | FloatArray
+    """Where each row stands in the stream of its key: no two alike; int64 (time in nanoseconds, say) or float64."""
+    X: FloatArray
+    labels: Any = None
+    """One label a row for a classifier; None or NaN where there is none."""
+
+    def take(self, places: Any) -> Rows:
+        """Some of the rows."""
+        return Rows(self.order[places], self.X[places], None if self.labels is None else self.labels[places])
+
+
+class KeyedEvent(NamedTuple):
+    """Something that the stream of a key did; see :class:`ccmem.Event`."""
+
+    key: Key
+    order: int | float
+    """Order of the row at which it was noticed."""
+    kind: str
+    step: int
+    from_block: int
+    to_block: int
+    count: int  # type: ignore[assignment]
+
+
+class Recipe:
+    """What all keys of a fleet have in common.
+
+    Parameters
+    ----------
+    model : estimator, default=AdaptiveCCM()
+        A memory or a ``ModalClassifier`` that has learned nothing; every key gets one like it. A ``random_state`` is
+        replaced by a seed made from the key.
+    scale : "none", "unit" or "standard", default="none"
+        As for ``ccmem learn``, for every key by itself.
+    """
+
+    def __init__(self, model: Any = None, scale: str = "none") -> None:
+        model = AdaptiveCCM() if model is None else model
+        if not isinstance(model, (CompetitiveMemory, ModalClassifier)):
+            raise TypeError(f"a fleet is made of memories or classifiers on them, not of {type(model).__name__}")
+        if scale not in SCALES:
+            raise ValueError(f"scale={scale!r} is unknown; say one of {', '.join(SCALES)}")
+        self.model, self.scale = model, scale
+
+    def new_model(self, key: Key) -> Any:
+        """A model for ``key`` that has learned nothing."""
+        return _fresh(self.model, key)
+
+
+def _fresh(model: Any, key: Key) -> Any:
+    parameters = {name: getattr(model, name) for name in model._get_param_names()}
+    if "random_state" in parameters:
+        parameters["random_state"] = seed_of(key)
+    if "memory" in parameters:
+        parameters["memory"] = _fresh(parameters["memory"], key)
+    return type(model)(**parameters)
+
+
+def seed_of(key: Key) -> int:
+    """A seed made from a key, the same everywhere; 1 and "1" are different keys."""
+    text = f"{'i' if isinstance(key, int) else 's'}{key}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "little")
+
+
+class Member:
+    """The model of one key, and what has to be kept beside it."""
+
+    def __init__(self, recipe: Recipe, key: Key, state: bytes | None = None) -> None:
+        self.key = key
+        self.model = recipe.new_model(key)
+        self.scale: Scale | None = None
+        self.scale_kind = recipe.scale
+        self.last: int | float | None = None
+        """Order of the last row learned."""
+        self.rows = 0
+        if state is not None:
+            try:
+                self._take(decode(state, f"the state of {key!r}").content)
+            except (LookupError, TypeError, ValueError) as problem:
+                if isinstance(problem, CheckpointError):
+                    raise
+                raise CheckpointError(f"the state of {key!r} cannot be loaded: {problem}") from problem
+
+    @property
+    def memory(self) -> CompetitiveMemory:
+        """The memory that learns."""
+        return getattr(self.model, "memory_", self.model)
+
+    def learn(self, rows: Rows) -> list[KeyedEvent]:
+        """Learn rows that are in order and after the last."""
+        events: list[Event] = []
+        before = self.memory.n_samples_seen_ if self.rows else 0
+        listening: Any = self.memory if self.rows else getattr(self.model, "memory", self.model)
+        if hasattr(listening, "on_event"):
+            listening._listeners = (events.append,)
+        if self.scale is None:
+            self.scale = Scale(self.scale_kind, rows.X.shape[1])
+        X = self.scale.learn(rows.X)
+        if rows.labels is None or not isinstance(self.model, ModalClassifier):
+            self.model.partial_fit(X)
+        else:
+            self.model.partial_fit(X, rows.labels)
+        self.last = rows.order[-1].item()
+        self.rows += len(X)
+        return [KeyedEvent(self.key, rows.order[event.step - before].item(), *event) for event in events]
+
+    def to_bytes(self) -> bytes:
+        """The state."""
+        fitted = self.model._export()
+        inner = fitted["memory_"]._export() if "memory_" in fitted else fitted
+        inner["events"] = inner["events"][-KEPT_EVENTS:]
+        if "memory_" in fitted:
+            fitted["memory_"] = inner
+        scale = self.scale.export() if self.scale is not None and self.scale.kind == "standard" else None
+        return b"".join(encode({"fitted": fitted, "last": self.last, "rows": self.rows, "scale": scale}))
+
+    def _take(self, content: dict[str, Any]) -> None:
+        fitted, self.last, self.rows = content["fitted"], content["last"], content["rows"]
+        if type(self.rows) is not int or not 0 < self.rows < 2**62 or type(self.last) not in (int, float):
+            raise ValueError("impossible number or order of rows")
+        if "memory_" in fitted:
+            memory = _fresh(self.model.memory, self.key)
+            memory._import(fitted["memory_"])
+            fitted = {**fitted, "memory_": memory}
+        self.model._import(fitted)
+        n_features = int(self.memory.n_features_in_)
+        if self.scale_kind == "standard":
+            self.scale = Scale.of(content["scale"], n_features)
+        else:
+            self.scale = Scale(self.scale_kind, n_features)
+
+
+def step(
+    key: Key, state: bytes | None, rows: Rows, recipe: Recipe | None = None
+) -> tuple[bytes | None, list[KeyedEvent]]:
+    """Learn the rows of ``key`` that are new to ``state`` (None: a key not seen before).
+
+    >>> import numpy as np
+    >>> rows = Rows(np.arange(3), np.eye(3))
+    >>> state, events = step("pump 7", None, rows)
+    >>> step("pump 7", state, rows)[0] == state                  # rows already seen are dropped
+    True
+    >>> later, events = step("pump 7", state, Rows(np.array([9, 8]), np.eye(3)[1:]))
+    >>> Member(Recipe(), "pump 7", later).last
+    9
+    """
+    member = Member(recipe or Recipe(), key, state)
+    events, dropped = advance(member, rows)
+    return (state if dropped == len(rows.order) else member.to_bytes()), events
+
+
+def advance(member: Member, rows: Rows, late: str = "drop") -> tuple[list[KeyedEvent], int]:
+    """Let ``member`` learn the rows that are new to it; return what happened and how many were not.
+
+    ``late="stop"`` raises :class:`LateRowsError` over such rows instead of dropping them.
+    """
+    fresh = in_order(member.key, rows, member.last)
+    dropped = len(rows.order) - len(fresh.order)
+    if dropped and late == "stop":
+        last = "" if member.last is None else f" is not after the last one learned ({member.last}), or"
+        raise LateRowsError(
+            f"key {member.key!r}: {dropped} of {len(rows.order)} rows have an order that{last} is that of another row: "
+            "they were learned already, or come too late; pass over such rows (--late drop), or give each an order of "
+            "its own and bring it in the same run as all rows before it"
+        )
+    return (member.learn(fresh) if len(fresh.order) else []), dropped
+
+
+class LateRowsError(ValueError):
+    """Rows that cannot be learned in their order any more."""
+
+
+def in_order(key: Key, rows: Rows, last: int | float | None) -> Rows:
+    """The rows after ``last``, sorted by their order; of several rows with the same order, the first."""
+    order = rows.order
+    if order.dtype not in (np.int64, np.float64) or order.shape != rows.X.shape[:1]:
+        raise ValueError(f"key {key!r}: the order must be one int64 or float64 a row, not {order.dtype} {order.shape}")
+    if order.dtype == np.float64 and not np.isfinite(order).all():
+        raise ValueError(f"key {key!r}: the order of row {int(np.flatnonzero(~np.isfinite(order))[0])} is not a number")
+    steps = np.diff(order)
+    if len(steps) and steps.min() <= 0:
+        places = np.argsort(order, kind="stable")
+        places = places[np.append(True, np.diff(order[places]) > 0)]
+        rows, order = rows.take(places), order[places]
+    if last is not None and len(order) and order[0] <= last:
+        rows = rows.take(slice(int(np.searchsorted(order, last, side="right")), None))
+    return rows

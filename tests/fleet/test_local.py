@@ -1,0 +1,306 @@
+"""Fleets on one machine: the bytes of a plain loop, events once, and nothing lost to kills or bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmem import AdaptiveCCM, load
+from ccmem.cli import main
+from ccmem.fleet import Recipe, Rows, step
+from ccmem.fleet.store import Store
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+N_KEYS, N_ROWS = 7, 260
+RECIPE = Recipe(AdaptiveCCM(n_slots=2), "standard")
+FIRST = ["--key", "machine", "--order", "time", "--scale", "standard", "--param", "n_slots=2", "--buckets", "4"]
+
+
+def rows(text: bool = True) -> Any:
+    """Rows of all keys, interleaved in time; a table with columns machine, time, a, b, c."""
+    rng = np.random.default_rng(3)
+    key, time = np.tile(np.arange(N_KEYS), N_ROWS), np.repeat(np.arange(N_ROWS), N_KEYS)
+    centres = rng.normal(size=(N_KEYS, 2, 3))
+    X = (centres[key, time // 90 % 2] + 0.1 * rng.normal(size=(len(key), 3))).astype(np.float32)
+    machine = [f"m{k}" for k in key] if text else key
+    return pa.table({"machine": machine, "time": time, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+
+
+def files(folder: Path) -> list[str]:
+    """The rows as two files of several row groups, each of them shuffled."""
+    table = rows()
+    half = table.num_rows // 2
+    for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
+        places = np.lexsort((np.random.default_rng(0).random(part.num_rows), np.arange(part.num_rows) // 300))
+        parquet.write_table(part.take(pa.array(places)), folder / f"{name}.parquet", row_group_size=300)
+    return [str(folder / "a.parquet"), str(folder / "b.parquet")]
+
+
+def plain_loop() -> tuple[dict[str, bytes], list[Any]]:
+    """What a loop over keys makes of the rows."""
+    table, states, events = rows(), {}, []
+    names = np.array(table.column("machine").to_pylist())
+    X = np.stack([table.column(name).to_numpy() for name in "abc"], axis=1)
+    for name in sorted(set(names)):
+        mine = names == name
+        state, happened = step(name, None, Rows(table.column("time").to_numpy()[mine], X[mine]), RECIPE)
+        assert state is not None
+        states[name] = state
+        events += happened
+    return states, events
+
+
+def content(store: Path) -> tuple[dict[Any, bytes], list[Any]]:
+    """States and events of a store."""
+    opened = Store(store)
+    states = {key: state for bucket in range(opened.buckets) for key, state in opened.states(bucket)}
+    found = (
+        parquet.read_table(store / "events", use_threads=False).to_pylist() if any((store / "events").iterdir()) else []
+    )
+    return states, sorted(tuple(event.values()) for event in found)
+
+
+def learn(*arguments: Any) -> int:
+    return main(["fleet", "learn", *map(str, arguments), "--workers", "1"])
+
+
+def test_the_bytes_are_those_of_a_plain_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = files(tmp_path)
+    assert learn(first, "--store", tmp_path / "s", *FIRST) == 0
+    assert learn(first, second, "--store", tmp_path / "s", "--json", "--round-rows", 400) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["keys"], told["files"], told["rows"], told["late"]) == (N_KEYS, 1, N_KEYS * N_ROWS // 2, 0)
+    assert told["rounds"] == 2
+    states, events = plain_loop()
+    assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
+    assert len(events) >= N_KEYS
+    assert learn(first, second, "--store", tmp_path / "s") == 0
+    assert "nothing new" in capsys.readouterr().out
+    names = {file.name for file in (tmp_path / "s").rglob("*") if file.is_file() and file.parent.name != "events"}
+    assert names == {"recipe.safetensors", "manifest.json", *(f"bucket-{bucket:03d}.arrow" for bucket in range(4))}
+
+
+def test_inspect_predict_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources, store = files(tmp_path), str(tmp_path / "s")
+    assert learn(*sources, "--store", store, *FIRST) == 0
+    capsys.readouterr()
+    assert main(["fleet", "inspect", "--store", store, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["keys"], facts["rows"], facts["features"]) == (N_KEYS, N_KEYS * N_ROWS, ["a", "b", "c"])
+    assert main(["fleet", "inspect", "m3", "--store", store]) == 0
+    assert "new_block 0 -> 1" in capsys.readouterr().out
+    assert main(["fleet", "predict", *sources, "--store", store, "--out", str(tmp_path / "o.parquet")]) == 0
+    answers = parquet.read_table(tmp_path / "o.parquet")
+    assert answers.num_rows == N_KEYS * N_ROWS
+    assert main(["fleet", "export", "m3", "--store", store, "--out", str(tmp_path / "m3")]) == 0
+    memory, member = load(tmp_path / "m3"), Store(store).member("m3")
+    np.testing.assert_array_equal(memory.prototypes_, member.memory.prototypes_)
+    mine = answers.filter(pa.compute.equal(answers.column("machine"), "m3"))
+    table = rows()
+    given = table.filter(pa.compute.equal(table.column("machine"), "m3"))
+    X = np.stack([given.column(name).to_numpy() for name in "abc"], axis=1)
+    assert member.scale is not None
+    wanted = dict(zip(given.column("time").to_pylist(), memory.predict(member.scale.apply(X)).tolist(), strict=True))
+    assert {row["time"]: row["unit"] for row in mine.to_pylist()} == wanted
+    assert main(["fleet", "export", "m9", "--store", store, "--out", str(tmp_path / "m9")]) == 1
+    assert "no memory for 'm9'" in capsys.readouterr().err
+
+
+def test_csv_that_grows_and_keys_that_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from pyarrow import csv
+
+    table, log, store = rows(text=False), tmp_path / "log.csv", tmp_path / "s"
+    csv.write_csv(table, tmp_path / "all.csv")
+    lines = (tmp_path / "all.csv").read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:900]) + lines[900][:4])  # the last line half written
+    assert learn(log, "--store", store, *FIRST) == 0
+    assert learn(log, "--store", store) == 0
+    assert "nothing new" in capsys.readouterr().out
+    log.write_bytes(b"".join(lines))
+    assert learn(log, "--store", store) == 0
+    states, events = content(store)
+    assert learn(tmp_path / "all.csv", "--store", tmp_path / "t", *FIRST) == 0
+    assert content(tmp_path / "t") == (states, events)
+    assert set(states) == set(range(N_KEYS))
+    log.write_bytes(b"".join(lines[:1] + lines[2:]))
+    assert learn(log, "--store", store) == 1
+    assert "not the file that was learned" in capsys.readouterr().err
+
+
+def test_labels(tmp_path: Path) -> None:
+    table = rows()
+    labels = pa.array(["night" if t // 90 % 2 else "day" for t in table.column("time").to_pylist()])
+    parquet.write_table(table.append_column("state", labels), tmp_path / "l.parquet")
+    assert learn(tmp_path / "l.parquet", "--store", tmp_path / "s", *FIRST, "--label", "state") == 0
+    out = str(tmp_path / "o.csv")
+    assert main(["fleet", "predict", str(tmp_path / "l.parquet"), "--store", str(tmp_path / "s"), "--out", out]) == 0
+    assert Store(tmp_path / "s").member("m1").model.classes_.tolist() == ["day", "night"]
+    given = [line.split(",")[-1].strip('"') for line in Path(out).read_text().splitlines()[1:]]
+    assert np.mean(np.array(given) == np.array(labels.to_pylist())) > 0.8
+
+
+# Bad input ----------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_named_and_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = files(tmp_path)
+    store = tmp_path / "s"
+
+    def refused(*arguments: Any) -> str:
+        assert learn(*arguments) == 1
+        return capsys.readouterr().err
+
+    assert "needs --key and --order" in refused(first, "--store", store)
+    assert "no column 'machine_id' for the key" in refused(
+        first, "--store", store, "--key", "machine_id", "--order", "time"
+    )
+    assert "no column 'when' for the order" in refused(first, "--store", store, "--key", "machine", "--order", "when")
+    assert "is of type string; it must be numbers" in refused(
+        first, "--store", store, "--key", "time", "--order", "machine"
+    )
+    assert "keys are whole numbers or text" in refused(first, "--store", store, "--key", "a", "--order", "time")
+    assert not store.exists()
+    assert learn(first, "--store", store, *FIRST) == 0
+    before = content(store)
+    assert "--scale unit (it has standard)" in refused(second, "--store", store, "--scale", "unit")
+    assert "--param n_slots=3 (it has 2)" in refused(second, "--store", store, "--param", "n_slots=3")
+    table = rows()
+    for name, value, word in (("machine", None, "the key is missing"), ("a", float("nan"), "nan cannot be learned")):
+        values = table.column(name).to_pylist()
+        values[1200] = value
+        place = table.column_names.index(name)
+        parquet.write_table(
+            table.set_column(place, name, pa.array(values, table.column(name).type)), tmp_path / "bad.parquet"
+        )
+        told = refused(tmp_path / "bad.parquet", "--store", store)
+        assert word in told
+        assert f"row 1201, column {name!r}" in told
+        assert content(store) == before
+    parquet.write_table(table.drop_columns(["b"]), tmp_path / "bad.parquet")
+    assert "no column 'b'" in refused(tmp_path / "bad.parquet", "--store", store)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not enough")
+    assert "bad.parquet" in refused(tmp_path / "bad.parquet", "--store", store)
+    assert content(store) == before
+    assert learn(second, "--store", store) == 0
+    states, events = plain_loop()
+    assert content(store) == (states, sorted(tuple(event) for event in events))
+
+
+def test_late_rows_stop_or_are_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = files(tmp_path)
+    assert learn(second, "--store", tmp_path / "s", *FIRST) == 0
+    before = content(tmp_path / "s")
+    assert learn(first, "--store", tmp_path / "s") == 1
+    assert "is not after the last one learned" in capsys.readouterr().err
+    assert content(tmp_path / "s") == before
+    assert learn(first, "--store", tmp_path / "s", "--late", "drop", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["late"] == N_KEYS * N_ROWS // 2
+    assert content(tmp_path / "s") == before
+
+
+def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = files(tmp_path)
+    store = tmp_path / "s"
+    assert learn(first, "--store", store, *FIRST) == 0
+    good = (store / "manifest.json").read_text()
+    (store / "manifest.json").write_text(good.replace('"version": 1', '"version": 7'))
+    assert learn(second, "--store", store) == 1
+    assert "store of version 7" in capsys.readouterr().err
+    (store / "manifest.json").write_text(good)
+    bucket = store / "memories" / "bucket-001.arrow"
+    data = bucket.read_bytes()
+    bucket.write_bytes(data[: len(data) // 2])
+    assert learn(second, "--store", store) == 1
+    assert "bucket-001.arrow is damaged" in capsys.readouterr().err
+    bucket.write_bytes(data)
+    assert learn(second, "--store", store) == 0
+    states, _ = plain_loop()
+    assert content(store)[0] == states
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = files(tmp_path)
+    assert learn(first, "--store", tmp_path / "s", *FIRST) == 0
+    states, events = plain_loop()
+    for room in range(0, 30, 3):
+        left = [room]
+
+        def full(handle: int, left: list[int] = left, sync: Any = os.fsync) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(28, "No space left on device")
+            sync(handle)
+
+        monkeypatch.setattr(os, "fsync", full)
+        code = learn(second, "--store", tmp_path / "s")
+        monkeypatch.undo()
+        if code == 0:
+            break
+        assert code == 1
+        for key, state in content(tmp_path / "s")[0].items():
+            assert len(state) <= len(states[key]) * 2
+    assert learn(second, "--store", tmp_path / "s") == 0
+    assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
+
+
+# Kills --------------------------------------------------------------------------------------------------------------
+
+# One process imports once, then forks a child for every attempt, which kills itself around its n-th rename.
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+from ccmem.cli import main
+import ccmem.fleet.local, pyarrow.parquet
+
+before, command, rename = sys.argv[1] == "before", sys.argv[2:], Path.replace
+
+def attempt(place):
+    child = os.fork()
+    if child == 0:
+        code, count = 1, [0]
+        def replace(self, target):
+            count[0] += 1
+            if count[0] == place and before:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(self, target)
+            if count[0] == place:
+                os.kill(os.getpid(), signal.SIGKILL)
+        Path.replace = replace
+        try:
+            code = main(command)
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+place, kills = 1, 0
+while os.WIFSIGNALED(status := attempt(place)):
+    kills, place = kills + 1, place % 5 + 1
+assert os.WEXITSTATUS(status) == 0, status
+print(kills)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs fork and signals")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_around_any_rename_a_run_ends_as_if_nothing_had_been(tmp_path: Path, when: str) -> None:
+    sources = files(tmp_path)
+    command = ["fleet", "learn", *sources, "--store", str(tmp_path / "s"), *FIRST, "--workers", "1", "--quiet"]
+    command += ["--round-rows", "700"]
+    done = subprocess.run([sys.executable, "-c", KILLER, when, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 5
+    states, events = plain_loop()
+    assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
+    left = {file.name for file in (tmp_path / "s").rglob("*") if file.suffix in (".tmp", ".lock")}
+    assert left <= {"manifest.json.lock"}
+    shutil.rmtree(tmp_path / "s")
