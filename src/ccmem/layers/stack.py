@@ -329,6 +329,12 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         names = ("layers_", "last_", "_rows", "_labels", "_classes", "_settled", "_provisional")
         self.__dict__.update((name, vars(fresh)[name]) for name in names)
 
+    def to_bytes(self) -> bytes:
+        """The stack as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the stack to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save

@@ -186,6 +186,12 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # Keeping ---------------------------------------------------------------------------------------------------------
 
+    def to_bytes(self) -> bytes:
+        """The layer as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the layer to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save

@@ -41,7 +41,7 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+    return {name: getattr(estimator, name) for name in _parameter_names(estimator.__class__)}
 
 
 def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:

@@ -382,6 +382,12 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "This DiscriminantClassifier has seen no label yet; give partial_fit some labels first"
             )
 
+    def to_bytes(self) -> bytes:
+        """The classifier as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        from ccmem.persistence import to_bytes
+
+        return to_bytes(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
