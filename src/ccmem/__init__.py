@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ccmem.predictors import GatedMLP as GatedMLP
     from ccmem.predictors import OnlineMLP as OnlineMLP
     from ccmem.readout import ModalClassifier as ModalClassifier
+    from ccmem.watching import watch as watch
 
 _HOME = {
     "ARTC2A": "ccmem.models",
@@ -47,6 +48,7 @@ _HOME = {
     "from_bytes": "ccmem.persistence",
     "load": "ccmem.persistence",
     "save": "ccmem.persistence",
+    "watch": "ccmem.watching",
 }
 """Public name -> the module it lives in."""
 
@@ -69,14 +71,19 @@ __all__ = [
     "from_bytes",
     "load",
     "save",
+    "watch",
 ]
+_MODULES = ("datasets", "metrics", "plots", "river", "streams", "torch")
+"""Modules that may be reached as attributes without an import of their own."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"ccmem.{name}")
     raise AttributeError(f"module 'ccmem' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted([*__all__, *_MODULES])

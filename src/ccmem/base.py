@@ -38,6 +38,8 @@ class ChunkResult(NamedTuple):
 
 
 _KEPT_UNTIL_ASSIGNED = ("_single_sample_call", "_unchanged")
+Observer = Callable[[int, FloatArray], Any]
+"""Called in the thread that learns, after every chunk, with its first step and its rows; must be quick."""
 
 
 class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,7 +64,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
     """Names of the model's own places in ``counters``, in order."""
-    _not_pickled: ClassVar[tuple[str, ...]] = _KEPT_UNTIL_ASSIGNED
+    _not_pickled: ClassVar[tuple[str, ...]] = (*_KEPT_UNTIL_ASSIGNED, "_observers")
+    _observers: tuple[Observer, ...] = ()
     _state: Any
     random_state: Any = 0
     """A model that draws nothing has no such parameter."""
@@ -216,6 +219,8 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             if done == len(X):
                 break
             self._make_room()
+        for observe in self._observers:
+            observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
 
     def _widen(self, n_features: int) -> None:
@@ -373,6 +378,10 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         from ccmem.persistence.memories import import_memory
 
         import_memory(self, fields)
+
+    def _import_names(self, names: Any) -> None:
+        """Take over the names of blocks in a checkpoint."""
+        raise ValueError(f"{type(self).__name__}: it has no blocks, and so no names for them")
 
     def _export_events(self) -> IntArray:
         """What a checkpoint keeps of events."""

@@ -19,6 +19,7 @@ COMMANDS = {
     "predict": "label new rows from a checkpoint",
     "inspect": "show what a checkpoint holds",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
+    "watch": "open a live page of a memory: a checkpoint, a run in progress, or a demonstration",
     "datasets": "list, fetch and verify the image data sets",
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",

@@ -37,7 +37,11 @@ class UnitState(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that a stream did: a new block began, or an old one came back."""
+    """Something that a stream did: a new block began, or an old one came back.
+
+    >>> print(Event("recall", step=900, from_block=1, to_block=0, count=100))
+    recall of block 0 at sample 900, from block 1 (since about sample 800)
+    """
 
     kind: str
     """``"new_block"`` or ``"recall"``."""
@@ -47,6 +51,16 @@ class Event(NamedTuple):
     to_block: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     """The alarm that made a new block, or the hits that made a recall."""
+
+    @property
+    def onset(self) -> int:
+        """About where the change began: the first of the samples that made the memory sure of it."""
+        return max(0, self.step - self.count)
+
+    def __str__(self) -> str:
+        what = "new block" if self.kind == "new_block" else "recall of block"
+        since = f"from block {self.from_block} (since about sample {self.onset:,})"
+        return f"{what} {self.to_block} at sample {self.step:,}, {since}"
 
 
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:

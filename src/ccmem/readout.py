@@ -26,7 +26,7 @@ from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import MERGE, grown
+from ccmem.memory import MERGE, Event, grown
 from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
@@ -203,6 +203,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         """How many numbers are kept: those of the memory, and votes."""
         self._require_memory()
         return int(self.memory_.n_floats_ + self._votes.size)
+
+    @property
+    def events_(self) -> list[Event]:
+        """The latest new blocks and recalls of the memory, oldest first; a memory without blocks has none."""
+        self._require_memory()
+        return list(getattr(self.memory_, "events_", ()))
 
     @property
     def n_features_in_(self) -> int:

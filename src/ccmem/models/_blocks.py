@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
 from ccmem.memory import NEW_BLOCK, OWN, Event
+
+if TYPE_CHECKING:
+    from ccmem.models._explain import Explanation, Profile
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """Places in ``counters`` that every block memory has: blocks, the one in use, and how far an alarm has come."""
@@ -23,6 +26,7 @@ OWN_BLOCK = OWN + 3
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
 EVENT_KINDS = ("new_block", "recall")
+LONGEST_NAME = 80
 
 
 class BlockMemory(CompetitiveMemory):
@@ -40,6 +44,8 @@ class BlockMemory(CompetitiveMemory):
         Samples counted towards a change; 0 as long as all is well.
     events_ : list of Event
         The latest new blocks and recalls, oldest first.
+    block_names_ : dict of int to str
+        The names that :meth:`name_block` gave.
     """
 
     _own_counters: ClassVar[tuple[str, ...]] = ("blocks", "pointer", "alarm")
@@ -47,6 +53,7 @@ class BlockMemory(CompetitiveMemory):
     _listeners: tuple[Callable[[Event], Any], ...] = ()
     _pending_events: tuple[Event, ...] = ()
     _history: deque[Event]
+    _block_names: dict[int, str] = {}  # noqa: RUF012  # never changed in place
 
     def task_pointers(self, X: Any) -> IntArray:
         """The block that each row belongs to: that of its best matching unit (GetTaskPointer)."""
@@ -67,6 +74,46 @@ class BlockMemory(CompetitiveMemory):
             raise TypeError(f"on_event needs a function of one event, not {callback!r}")
         self._listeners = (*self._listeners, callback)
         return callback
+
+    def name_block(self, block: int, name: str) -> None:
+        """Give a block a name of your own (an empty one takes it away); checkpoints keep it, events and pages show it.
+
+        >>> from ccmem import AdaptiveCCM
+        >>> memory = AdaptiveCCM().partial_fit([[1.0, 0.0], [0.9, 0.1]])
+        >>> memory.name_block(0, "pump on")
+        >>> memory.block_names_
+        {0: 'pump on'}
+        """
+        if not isinstance(block, (int, np.integer)) or not 0 <= block < self.n_blocks_:
+            raise ValueError(f"there is no block {block!r}; blocks are numbered from 0 to {self.n_blocks_ - 1}")
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a block is text, not {name!r}")
+        name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+        if len(name) > LONGEST_NAME:
+            raise ValueError(f"a name has at most {LONGEST_NAME} characters, not {len(name)}")
+        names = {k: v for k, v in self._block_names.items() if k != block} | ({int(block): name} if name else {})
+        self._block_names = dict(sorted(names.items()))
+
+    @property
+    def block_names_(self) -> dict[int, str]:
+        """The names that were given to blocks, a copy."""
+        self._started()
+        return dict(self._block_names)
+
+    def explain(self, event: Event) -> Explanation:
+        """Which columns tell the block that ``event`` led to from the block that it left, and by how much.
+
+        >>> import numpy as np
+        >>> from ccmem import AdaptiveCCM
+        >>> rng = np.random.default_rng(0)
+        >>> levels = [1.0, 1.0, 0.2], [1.0, 0.1, 0.2]
+        >>> memory = AdaptiveCCM().fit(np.concatenate([rng.normal(level, 0.1, (300, 3)) for level in levels]))
+        >>> memory.explain(memory.events_[0]).columns[0].name
+        'column 1'
+        """
+        from ccmem.models._explain import explain
+
+        return explain(self, event)
 
     @property
     def n_blocks_(self) -> int:
@@ -97,6 +144,17 @@ class BlockMemory(CompetitiveMemory):
     def _start_state(self, rows: FloatArray, rng: np.random.Generator) -> None:
         super()._start_state(rows, rng)
         self._history = deque(maxlen=EVENT_HISTORY)
+        self._block_names = {}
+
+    def _alarm_limit(self) -> int | None:
+        """The alarm at which a new block begins, if there is such a number."""
+        return None
+
+    def _profile(self, block: int) -> Profile:
+        """What the samples of a block look like, column by column; by its units, unless a model knows better."""
+        from ccmem.models._explain import profile_of_units
+
+        return profile_of_units(self, block)
 
     def _take_events(self, lines: IntArray) -> None:
         events = [Event(EVENT_KINDS[0 if kind == NEW_BLOCK else 1], *place) for kind, *place in lines.tolist()]
@@ -129,6 +187,13 @@ class BlockMemory(CompetitiveMemory):
             raise ValueError(f"{type(self).__name__}: it holds {len(lines)} events, more than {EVENT_HISTORY}")
         events = (Event(EVENT_KINDS[kind], *place) for kind, *place in lines.tolist())
         self._history = deque(events, maxlen=EVENT_HISTORY)
+
+    def _import_names(self, names: Any) -> None:
+        """Take over the names of blocks in a checkpoint: pairs of block and name."""
+        for entry in names if isinstance(names, list) else [None]:
+            if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], str)):
+                raise ValueError(f"{type(self).__name__}: its names of blocks are damaged")
+            self.name_block(*entry)
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()

@@ -327,6 +327,9 @@ class CCM(BlockMemory):
         """Hits of every block counted towards a recall, a copy."""
         return self._started().recalls[: self.n_blocks_].copy()
 
+    def _alarm_limit(self) -> int:
+        return self.alarm_limit
+
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
         n_slots, blocks = self.n_slots, 4
         units = new_units(blocks * n_slots, n_features, dtype, self.learning_rate, n_own=len(self._own_counters))

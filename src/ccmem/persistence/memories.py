@@ -48,6 +48,8 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     for name in ("feature_names_in_", "labels_"):
         if name in vars(memory):
             fields[name] = vars(memory)[name]
+    if names := vars(memory).get("_block_names"):
+        fields["block_names"] = [list(entry) for entry in names.items()]
     return fields
 
 
@@ -84,7 +86,7 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     check_parameters(owner, memory._rules, vars(memory))
     needed = ("state", "counters", "events", *(("random_state",) if _draws(memory) else ()), "n_features_in_")
     spare = () if _draws(memory) else ("random_state",)  # files of 0.1 have one in any case
-    check_names(owner, fields, needed, (*spare, "feature_names_in_", "labels_"))
+    check_names(owner, fields, needed, (*spare, "feature_names_in_", "labels_", "block_names"))
     state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
     memory._check_state(state)
     events = widened(fields["events"])
@@ -109,6 +111,8 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     memory._began_with = memory._shape()
     memory._import_events(events)
     memory._state = state
+    if "block_names" in fields:
+        memory._import_names(fields["block_names"])
 
 
 def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_features: Any) -> Any:

@@ -94,6 +94,9 @@ class AdaptiveCCM(BlockMemory):
         """The block of every unit, a copy."""
         return self._started().unit_blocks[: self.n_units_].copy()
 
+    def _alarm_limit(self) -> int:
+        return self._tuning.batch * self._tuning.least_batches
+
     def _settings(self) -> AdaptiveSettings:
         return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning)
 

@@ -1,0 +1,172 @@
+"""``ccmem.watch``: a page for a model that learns in this process, or for a checkpoint that another one writes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ccmem.watching.facts import image_shape as checked_shape
+from ccmem.watching.facts import memory_of
+from ccmem.watching.observer import Observer
+from ccmem.watching.server import Server
+
+
+class Watch:
+    """A page that is being served; :meth:`close` ends it, learning goes on. Shows as a link in a notebook."""
+
+    def __init__(self, observer: Observer, port: int, browser: bool) -> None:
+        self._observer = observer
+        self._server = Server(observer, port)
+        self.url = self._server.url
+        observer.start()
+        self._server.begin()
+        if browser:
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(self.url)
+
+    def wait(self) -> None:
+        """Serve until Ctrl-C."""
+        threading.Event().wait()
+
+    def done(self) -> None:
+        """Tell the page that nothing more will be learned; it can still be looked at."""
+        self._observer.look()
+        with self._observer.news:
+            self._observer.finished = True
+            self._observer.news.notify_all()
+
+    def close(self) -> None:
+        """Take the page away."""
+        self._observer.stop()
+        self._server.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ccmem.watch at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'Watching at <a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+
+
+def watch(
+    memory: Any,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    title: str | None = None,
+    changes: Sequence[int] | None = None,
+    image_shape: tuple[int, int] | None = None,
+) -> Watch:
+    """Open a live page of a memory, or of a classifier or network that holds one, and go on learning.
+
+    The page is served on this machine only, from threads of its own; learning does not wait for it.
+
+    Parameters
+    ----------
+    memory : model, or the name of a checkpoint file
+        A file is read again whenever it changes.
+    port : int, default=0
+        0 for any that is free.
+    browser : bool, default=True
+        Whether to open a browser.
+    title : str, optional
+    changes : steps at which the stream really changed, optional
+        Drawn as dotted lines.
+    image_shape : (height, width), optional
+        Needed for images that are not square.
+
+    Returns
+    -------
+    Watch, with ``url`` and ``close()``
+
+    Examples
+    --------
+    >>> import ccmem
+    >>> memory = ccmem.AdaptiveCCM()
+    >>> with ccmem.watch(memory, browser=False) as page:
+    ...     _ = memory.partial_fit([[1.0, 0.0], [0.9, 0.1]])
+    ...     page.url.startswith("http://127.0.0.1:")
+    True
+    """
+    steps = [int(step) for step in (changes if changes is not None else ())]
+    if isinstance(memory, (str, Path)):
+        file = WatchedFile(Path(memory))
+        observer = Observer(
+            file.model,
+            title=title or file.path.name,
+            changes=steps,
+            image_shape=image_shape,
+            rename=file.rename,
+            learns_here=False,
+        )
+        return Watch(observer, port, browser)
+    if not hasattr(memory, "partial_fit"):
+        raise TypeError(f"watch needs a memory, a model that holds one, or a file, not {memory!r}")
+    known = memory_of(memory)
+    if known is not None and image_shape is not None:
+        checked_shape(known, image_shape)
+    observer = Observer(lambda: memory, title=title or type(memory).__name__, changes=steps, image_shape=image_shape)
+    return Watch(observer, port, browser)
+
+
+class WatchedFile:
+    """A checkpoint, read again when it has changed; names that pages give are written to it as soon as it is free."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[int, int] | None = None
+        self._learner: Any = None
+        self._names: dict[int, str] = {}
+        self._tried = 0.0
+        self.model()
+
+    def model(self) -> Any:
+        """The model in the file as it is now."""
+        from ccmem.living.learner import Learner
+
+        status = self.path.stat()
+        if (seen := (status.st_mtime_ns, status.st_size)) != self._seen:
+            self._learner, self._seen = Learner.load(self.path), seen
+            self._give_names()
+        if self._names and time.monotonic() - self._tried > 2.0:
+            self._write()
+        return self._learner.model
+
+    def rename(self, block: int, name: str) -> str:
+        """Give a block a name in the file."""
+        self._names[block] = name
+        return self._write()
+
+    def _give_names(self) -> None:
+        memory = memory_of(self._learner.model)
+        for block, name in self._names.items():
+            if memory is not None and block < getattr(memory, "n_blocks_", 0):
+                memory.name_block(block, name)  # type: ignore[attr-defined]
+
+    def _write(self) -> str:
+        from ccmem.living.learner import Learner
+        from ccmem.persistence.atomic import BusyError, locked
+
+        self._tried = time.monotonic()
+        try:
+            with locked(self.path):
+                self._learner = Learner.load(self.path)
+                self._give_names()
+                self._learner.save(self.path)
+                status = self.path.stat()
+                self._seen = status.st_mtime_ns, status.st_size
+        except BusyError:
+            return f"{self.path.name} is being written by a run in progress: the name is kept once that has ended"
+        self._names.clear()
+        return f"kept in {self.path.name}"

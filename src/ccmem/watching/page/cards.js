@@ -1,0 +1,99 @@
+// A card for every block that is shown: a name that can be given, wins, labels, and what the block looks like.
+const cardElements = new Map();
+
+function drawCards() {
+  const place = $("cards"), order = [...known.cards.values()].sort((a, b) => b.used - a.used || a.block - b.block);
+  order.sort((a, b) => (b.block === known.block) - (a.block === known.block));
+  for (const [block, element] of cardElements) if (!known.cards.has(block)) { element.root.remove(); cardElements.delete(block); }
+  order.forEach((card, index) => {
+    let element = cardElements.get(card.block);
+    if (!element) { element = newCard(card.block); cardElements.set(card.block, element); }
+    if (place.children[index] !== element.root && !place.contains(document.activeElement)) place.insertBefore(element.root, place.children[index] || null);
+    else if (!element.root.parentNode) place.append(element.root);
+    element.root.classList.toggle("in-use", card.block === known.block);
+    if (element.card !== card) fillCard(element, card);
+  });
+  const more = known.n_blocks - known.cards.size;
+  $("shown").textContent = more > 0 ? `the ${known.cards.size} used most recently of ${count(known.n_blocks)}` : "";
+}
+
+function newCard(block) {
+  const root = make("article", null, "card"), head = make("header"), name = make("input", undefined, "name");
+  root.dataset.block = block; root.style.borderLeftColor = colour(block);
+  name.maxLength = 80; name.placeholder = `block ${block}`; name.spellcheck = false; name.title = "give this block a name";
+  name.setAttribute("aria-label", `name of block ${block}`); name.style.color = colour(block);
+  name.addEventListener("keydown", (e) => { if (e.key === "Enter") name.blur(); if (e.key === "Escape") { name.value = known.names[block] || ""; name.blur(); } });
+  name.addEventListener("change", () => rename(block, name.value));
+  const number = make("span", `block ${block}`, "number");
+  head.append(name, number);
+  const facts = make("p", "", "facts"), mix = make("div", null, "mix"), body = make("div");
+  root.append(head, facts, mix, body);
+  return { root, name, number, facts, mix, body, card: null, wins: new Map() };
+}
+
+function fillCard(element, card) {
+  const before = element.card; element.card = card;
+  if (document.activeElement !== element.name) element.name.value = card.name;
+  element.number.hidden = !card.name;
+  const labels = card.labels.map(([label, share]) => `${label} ${(100 * share).toFixed(share > 0.995 ? 0 : 1)}%`).join(", ");
+  element.facts.textContent = `${count(card.wins)} wins · ${card.units} units · since ${count(card.born)}${labels ? " · " + labels : ""}`;
+  element.mix.hidden = !card.labels.length;
+  if (!before || !same(before.labels, card.labels)) element.mix.replaceChildren(...card.labels.map(([label, share], i) => {
+    const part = make("i"); part.style.flex = share; part.style.background = colour(card.block); part.style.opacity = 1 / (1 + 0.8 * i); part.title = label; return part; }));
+  if (card.images !== undefined) drawUnits(element, card); else if (!before || !same(before.bars, card.bars)) drawBars(element.body, card.bars || [], card.block);
+  element.wins = new Map(card.drawn.map((unit, i) => [unit, card.won[i]]));
+}
+
+function drawUnits(element, card) {
+  const pixels = bytes(card.images), [height, width] = known.shape;
+  let place = element.body.firstChild;
+  if (!place || !place.classList.contains("units")) { place = make("div", null, "units"); element.body.replaceChildren(place); }
+  while (place.children.length > card.drawn.length) place.lastChild.remove();
+  card.drawn.forEach((unit, i) => {
+    let canvas = place.children[i];
+    if (!canvas) { canvas = make("canvas"); place.append(canvas); }
+    paintImage(canvas, pixels.subarray(i * height * width, (i + 1) * height * width), height, width);
+    canvas.title = `unit ${unit}: ${count(card.won[i])} wins`;
+    const won = element.wins.has(unit) && element.wins.get(unit) < card.won[i];
+    canvas.classList.toggle("won", won && card.block === known.block);
+    canvas.style.borderColor = won && card.block === known.block ? colour(card.block) : "transparent";
+  });
+}
+
+function bytes(text) { const raw = atob(text), out = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i); return out; }
+
+function paintImage(canvas, pixels, height, width) {
+  canvas.width = width; canvas.height = height;
+  const g = canvas.getContext("2d"), image = g.createImageData(width, height);
+  for (let i = 0; i < pixels.length; i++) { const v = 255 - pixels[i]; image.data.set([v, v, v, 255], 4 * i); }
+  g.putImageData(image, 0, 0);
+}
+
+// Bars of columns by name; of very many columns a strip of shades.
+function drawBars(place, values, block) {
+  const most = Math.max(1e-12, ...values.map(Math.abs)), negative = values.some((v) => v < 0);
+  if (values.length > 24) {
+    const strip = make("canvas"); strip.width = values.length; strip.height = 1; strip.style.height = "26px"; strip.style.imageRendering = "pixelated";
+    const g = strip.getContext("2d");
+    values.forEach((value, i) => { g.globalAlpha = Math.abs(value) / most; g.fillStyle = value < 0 ? "#888" : colour(block); g.fillRect(i, 0, 1, 1); });
+    place.replaceChildren(strip, make("small", `${count(known.n_features)} columns`)); return;
+  }
+  const table = make("div", null, "bars");
+  values.forEach((value, i) => {
+    const bar = make("span", null, "bar"), fill = make("i"), share = Math.abs(value) / most * (negative ? 50 : 100);
+    fill.style.background = colour(block); fill.style.width = share + "%"; fill.style.left = (negative ? (value < 0 ? 50 - share : 50) : 0) + "%";
+    bar.append(fill); const name = make("span", columnName(i)); name.title = columnName(i);
+    table.append(name, bar, make("span", Number(value.toPrecision(3)).toString()));
+  });
+  place.replaceChildren(table);
+}
+const columnName = (i) => known.columns && known.columns[i] !== undefined ? known.columns[i] : `column ${i}`;
+
+async function rename(block, name) {
+  try {
+    const answer = await fetch("name", { method: "POST", headers: { "X-Token": document.querySelector("meta[name=token]").content, "Content-Type": "application/json" },
+      body: JSON.stringify({ block, name }) });
+    const told = await answer.json();
+    say(told.error ? told.error : (name.trim() ? `${name.trim()}: ${told.said}` : `block ${block} has no name now`));
+  } catch { say("the run does not answer; the name was not kept"); }
+}

@@ -1,0 +1,83 @@
+// The event log, and why an event happened.
+function eventLine(event) {
+  const [kind, step, origin, target, samples] = event, line = make("li"), button = make("button");
+  button.append(make("span", kind === NEW ? "◆" : "●", kind === NEW ? "sign-new" : "sign-recall"), make("span", count(step)),
+    make("span", kind === NEW ? "new block" : "recalled", kind === NEW ? "sign-new" : "sign-recall"),
+    make("span", `${blockName(origin)} → ${blockName(target)}, after ${count(samples)} samples`, "blocks"));
+  button.dataset.step = step; button.addEventListener("click", () => showWhy(event));
+  line.append(button);
+  return line;
+}
+
+function listEvents(fresh, anew) {
+  const list = $("events");
+  if (anew) list.replaceChildren();
+  for (const event of (anew ? known.events.slice(-LISTED) : fresh.slice(-LISTED))) list.prepend(eventLine(event));
+  while (list.children.length > LISTED) list.lastChild.remove();
+  $("no-events").hidden = known.events.length > 0;
+  const fewer = known.n_events > list.children.length ? `, the latest ${list.children.length}` : "";
+  $("n-events").textContent = known.n_events ? `${count(known.n_events)}${fewer}` : "";
+}
+
+async function showWhy(event) {
+  const [kind, step, origin, target] = event;
+  let why;
+  try { const answer = await fetch("event/" + step); if (!answer.ok) throw new Error(); why = await answer.json(); }
+  catch { say("the run does not answer any more, or no longer knows this event"); return; }
+  $("why-text").textContent = (kind === NEW ? "◆ New block: " : "● Recalled: ") + blockName(target);
+  $("why-onset").textContent = `Noticed at sample ${count(step)}; the change began at about ${count(why.onset)}. Before it, ${blockName(origin)} was in use.`;
+  const body = $("why-body");
+  body.replaceChildren();
+  const cards = await Promise.all([origin, target].map((block) => fetch("block/" + block).then((a) => a.json())));
+  body.append(make("h3", known.shape ? "What the two blocks hold" : "Mean of the two blocks"), pair(cards, (card, place) => {
+    if (card.images !== undefined) { const units = make("div", null, "units"); place.append(units); drawPictures(units, bytes(card.images), card.drawn.length); }
+    else drawBars(place, (card.bars || []).slice(0, 24), card.block);
+  }, cards.map((card) => card.block)));
+  if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows brought to length 1)"), columnTable(why));
+  if (why.samples) body.append(make("h3", "Samples before the change, and before it was noticed"),
+    known.shape ? pair([why.samples.before, why.samples.after], (rows, place) => { const units = make("div", null, "units"); place.append(units); drawRows(units, rows); }, [origin, target])
+      : sampleTable(why));
+  if (!$("why").open) $("why").showModal();
+}
+
+function pair(items, fill, blocks) {
+  const box = make("div", null, "pair");
+  items.forEach((item, i) => { const side = make("div"), head = make("b", blockName(blocks[i])); head.style.color = colour(blocks[i]); side.append(head); fill(item, side); box.append(side); });
+  return box;
+}
+
+function drawPictures(place, pixels, n) {
+  const [height, width] = known.shape;
+  for (let i = 0; i < Math.min(n, 12); i++) { const canvas = make("canvas"); paintImage(canvas, pixels.subarray(i * height * width, (i + 1) * height * width), height, width); place.append(canvas); }
+}
+
+function drawRows(place, rows) {
+  const [height, width] = known.shape;
+  for (const row of rows) {
+    const low = Math.min(...row), high = Math.max(...row, low + 1e-9), canvas = make("canvas");
+    paintImage(canvas, Uint8Array.from(row, (v) => 255 * (v - low) / (high - low)), height, width); place.append(canvas);
+  }
+}
+
+function tableOf(heads, lines) {
+  const table = make("table"), head = make("tr");
+  for (const text of heads) head.append(make("th", text));
+  table.append(head);
+  for (const cells of lines) { const row = make("tr"); for (const cell of cells) { const td = make("td", cell instanceof Node ? null : cell); if (cell instanceof Node) { td.append(cell); td.classList.add("share"); } row.append(td); } table.append(row); }
+  return table;
+}
+const neat = (v) => Number(Number(v).toPrecision(4)).toString();
+
+function columnTable(why) {
+  return tableOf(["column", "before", "after", "change", "share of the change"], why.columns.map(([name, before, after, change, share]) => {
+    const bar = make("div", null, "bar"), fill = make("i"); fill.style.left = 0; fill.style.width = 100 * share + "%"; fill.style.background = css("--grey"); bar.append(fill); bar.title = (100 * share).toFixed(1) + " %";
+    return [name, neat(before), neat(after), (change > 0 ? "+" : "") + neat(change), bar];
+  }));
+}
+
+function sampleTable(why) {
+  const places = why.columns.slice(0, 5).map(([name]) => [name, [...Array(known.n_features).keys()].find((i) => columnName(i) === name)]).filter(([, i]) => i !== undefined);
+  const lines = [];
+  for (const [when, rows] of [["before", why.samples.before], ["after", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => neat(row[i]))]);
+  return tableOf(["", ...places.map(([name]) => name)], lines);
+}
