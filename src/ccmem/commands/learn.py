@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ccmem.commands.watch import RunPage
     from ccmem.living.events import EventsFile
     from ccmem.living.learner import Learner
     from ccmem.memory import Event
@@ -25,6 +26,7 @@ examples:
   tail -f log.ndjson | ccmem learn - --format ndjson --features a,b,c --checkpoint memory.safetensors
   ccmem learn more/*.csv --checkpoint memory.safetensors
   ccmem learn vibration.csv --window auto --events events.jsonl
+  ccmem learn sensors.parquet --watch
 
 A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
 it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
@@ -41,6 +43,7 @@ _STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     from ccmem.commands._shared import add_source_options
+    from ccmem.commands.watch import add_page_options
 
     add_source_options(parser)
     parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (a safetensors file)")
@@ -73,6 +76,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-seen", action="store_true", help="pass over as many rows of standard input as were read from it before"
     )
+    parser.add_argument(
+        "--watch", action="store_true", help="open a live page; it stays after the last row, until Ctrl-C"
+    )
+    add_page_options(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     parser.epilog = EXAMPLE
@@ -135,6 +142,7 @@ class _Run:
                 self._save(learner, events)  # from here on a crash leads back to this very state
             before = learner.rows
             problem: BaseException | None = None
+            page = self._page(learner)
             try:
                 with self._signals():
                     self._learn(learner, stream, events)
@@ -151,7 +159,17 @@ class _Run:
                 problem.args = (f"{problem} ({learner.rows - before:,} rows before that were learned{saved})",)
             raise problem
         self._report(learner, stream, learner.rows - before)
+        if page is not None and self.signal is None:
+            page.stay()
         return 0 if self.signal is None else _STOPPING[signal.Signals(self.signal)]
+
+    def _page(self, learner: Learner) -> RunPage | None:
+        """The live page, if it was asked for."""
+        if not self.args.watch:
+            return None
+        from ccmem.commands.watch import RunPage
+
+        return RunPage(learner, self.args, lambda: self._save(learner, None))
 
     def _new_model(self) -> Any:
         from ccmem.commands._shared import build_model

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ccmem.living.learner import Learner
 
 EXAMPLE = """\
 examples:
@@ -66,6 +73,38 @@ def run(args: argparse.Namespace) -> int:
     finally:
         page.close()
     return 0
+
+
+class RunPage:
+    """The page of ``ccmem learn --watch``: names go into the run's own checkpoint."""
+
+    def __init__(self, learner: Learner, args: argparse.Namespace, save: Callable[[], None]) -> None:
+        from ccmem.watching.live import Watch
+        from ccmem.watching.observer import Observer
+
+        self._ended = False
+        self._save, self._checkpoint = save, args.checkpoint
+        title = Path(args.checkpoint or args.sources[0]).name
+        observer = Observer(lambda: learner.model, title=title, rename=self._rename)
+        self._watch = Watch(observer, args.port, browser=not args.no_browser)
+        print(f"watching at {self._watch.url}", file=sys.stderr, flush=True)
+
+    def _rename(self, block: int, name: str) -> str:
+        if self._checkpoint is None:
+            return "kept as long as this run (no --checkpoint)"
+        if not self._ended:
+            return f"kept in {Path(self._checkpoint).name} at the next save"
+        self._save()
+        return f"kept in {Path(self._checkpoint).name}"
+
+    def stay(self) -> None:
+        """Go on showing the page when everything has been learned, until Ctrl-C."""
+        self._ended = True
+        self._watch.done()
+        print(f"the page stays at {self._watch.url} until Ctrl-C", file=sys.stderr, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            self._watch.wait()
+        self._watch.close()
 
 
 def true_changes(file: str | None) -> list[int]:

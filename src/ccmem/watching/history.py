@@ -14,7 +14,9 @@ MOST_BUCKETS = 1024
 MOST_COLUMNS = 1024
 AROUND = 6
 """Rows that are kept from before the onset of an event, and as many from before it was noticed."""
-SPAN = 256
+MARGIN = 40
+"""How far before the estimated onset the former lie, so that they are from before the change for sure."""
+SPAN = 320
 """How far back from a chunk the onset of an event may lie for its rows to be kept."""
 MOST_KEPT = 200
 """Events whose rows are kept."""
@@ -59,6 +61,7 @@ class RowsAround:
         self._held = 0
         self._first, self._next = 0, -1
         self._rows: FloatArray | None = None
+        self._latest: FloatArray
 
     def observe(self, first_step: int, rows: FloatArray) -> None:
         """Note that ``rows``, the first of them at ``first_step``, have been learned."""
@@ -77,7 +80,8 @@ class RowsAround:
         """Keep rows around an event of the latest chunk."""
         if self._rows is None or not self._first <= event.step < self._next:
             return
-        before, after = self._between(event.onset - AROUND, event.onset), self._between(event.step - AROUND, event.step)
+        end = event.onset - MARGIN
+        before, after = self._between(end - AROUND, end), self._between(event.step - AROUND, event.step)
         if len(before) and len(after):
             self._kept[event.step] = {"before": before.tolist(), "after": after.tolist()}
             while len(self._kept) > MOST_KEPT:

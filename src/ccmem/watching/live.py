@@ -152,7 +152,7 @@ class WatchedFile:
         memory = memory_of(self._learner.model)
         for block, name in self._names.items():
             if memory is not None and block < getattr(memory, "n_blocks_", 0):
-                memory.name_block(block, name)  # type: ignore[attr-defined]
+                memory.name_block(block, name)
 
     def _write(self) -> str:
         from ccmem.living.learner import Learner

@@ -12,10 +12,11 @@ function draw() {
   const height = Math.round(Math.min(560, Math.max(300, 130 + Math.min(known.n_blocks || 1, 12) * 40)));
   canvas.style.height = height + "px";
   drawTimeline(canvas, width, height, view(), cursor);
-  const block = replayed === null ? known.block : blockAt(replayed), card = known.cards.get(block), label = card && card.labels[0];
+  const block = replayed === null ? known.block : blockAt(replayed), card = known.cards.get(block);
+  const labels = (card ? card.labels : []).filter(([, share]) => share > 0.2).slice(0, 3).map(([label, share]) => `${label} ${(100 * share).toFixed(0)}%`).join(", ");
   $("chip-name").textContent = known.rows ? blockName(block) : "…";
   $("chip").style.background = known.rows ? colour(block) : "";
-  $("chip-label").textContent = label ? `${label[0]} (${(100 * label[1]).toFixed(0)}% of its labels)` : known.names[block] ? `block ${block}` : "";
+  $("chip-label").textContent = labels || (known.names[block] ? `block ${block}` : "");
   const state = replayed === null ? known.state : stateAt(replayed);
   document.body.dataset.state = state;
   $("state").textContent = replayed !== null ? `replay at ${count(Math.round(replayed))}: ${WORDS[state]}` : WORDS[state] + (known.finished && state === "calm" ? ", finished" : "") + (paused ? " (picture held)" : "");

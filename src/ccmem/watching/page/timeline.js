@@ -128,6 +128,9 @@ function drawAlarm(g, L, x, view, cursor) {
   if (known.limit) {
     const y = L.floor - (L.floor - L.alarm) / 1.3;
     g.strokeStyle = tone; g.lineWidth = 1; g.setLineDash([1, 3]); g.beginPath(); g.moveTo(L.left, y); g.lineTo(L.right, y); g.stroke(); g.setLineDash([]);
-    g.font = "11px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "bottom"; g.fillText("limit " + known.limit, L.right - 2, y - 1);
+    g.font = "11px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "bottom";
+    const text = "limit " + known.limit, wide = g.measureText(text).width;
+    g.fillStyle = css("--paper"); g.globalAlpha = 0.8; g.fillRect(L.right - wide - 5, y - 13, wide + 5, 12); g.globalAlpha = 1; g.fillStyle = tone;
+    g.fillText(text, L.right - 2, y - 1);
   }
 }

@@ -1,0 +1,217 @@
+"""The live page without a browser: what is observed, what the server answers, and what it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmem
+from ccmem import CCM, IncrementalWTA, ModalClassifier
+from ccmem.memory import Event
+from ccmem.watching.history import AlarmTrace, RowsAround
+from ccmem.watching.observer import EVENT_HISTORY, MOST_CARDS, Observer
+from ccmem.watching.page import page, policy
+
+
+def small_memory(tasks: tuple[int, ...] = (0, 2, 0), width: int = 3) -> CCM:
+    memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
+    return memory.fit(np.repeat(np.eye(width)[list(tasks)], 30, axis=0))
+
+
+def observed(model: Any, **more: Any) -> Observer:
+    observer = Observer(lambda: model, title="test", **more)
+    observer.look()
+    return observer
+
+
+def test_an_update_holds_what_the_memory_holds_and_then_only_what_is_new() -> None:
+    memory = small_memory()
+    observer = observed(memory)
+    first = observer.update()
+    assert (first["rows"], first["n_blocks"], first["block"]) == (90, memory.n_blocks_, memory.task_pointer_)
+    assert [event[1] for event in first["events"]] == [event.step for event in memory.events_]
+    assert [card["block"] for card in first["cards"]] == list(range(memory.n_blocks_))
+    assert observer.update(first["look"], first["n_events"])["events"] == []
+    memory.partial_fit(np.repeat(np.eye(3)[[1]], 30, axis=0))
+    observer.look()
+    then = observer.update(first["look"], first["n_events"])
+    assert [event[1] for event in then["events"]] == [memory.events_[-1].step]
+    assert then["state"] == "new"
+    json.dumps(then, allow_nan=False)
+
+
+def test_rows_around_an_event_are_those_of_the_stream_however_it_is_cut() -> None:
+    rows = np.arange(900.0).reshape(-1, 1)
+    for cuts in ([], [1, 2, 400, 500], list(range(900))):
+        around = RowsAround()
+        for start, stop in zip([0, *cuts], [*cuts, 900], strict=True):
+            chunk = rows[start:stop].copy()
+            around.observe(start, chunk)
+            if start <= 700 < stop:
+                around.keep(Event("new_block", 700, 0, 1, 60))
+            chunk[:] = -1.0  # the caller's own array: what is kept must not change with it
+        kept = around.around(700)
+        assert kept is not None
+        assert np.ravel(kept["after"]).tolist() == list(range(694, 700))
+        assert np.ravel(kept["before"]).tolist() == list(range(594, 600))
+
+
+def test_lists_are_bounded() -> None:
+    trace = AlarmTrace(most=16)
+    for step in range(0, 10_000_000, 1_000):
+        trace.add(step, step // 1_000)
+    assert len(trace.peaks) <= 16
+    assert max(trace.peaks) == 9_999
+    memory = small_memory()
+    memory._history.clear()
+    events = [Event("recall", step, step % 90, (step + 1) % 90, 1) for step in range(0, 4 * EVENT_HISTORY, 2)]
+    observer = observed(memory)
+    observer._take_events(events, 0.0, False)
+    assert len(observer._events) == EVENT_HISTORY
+    assert len(observer._used) <= 8 * MOST_CARDS
+    assert len(observer._shown(observer._now._replace(n_blocks=5_000))) <= MOST_CARDS + 1  # type: ignore[union-attr]
+
+
+def test_a_fit_begins_the_page_anew_and_memories_without_blocks_are_shown_too() -> None:
+    memory = small_memory()
+    observer = observed(memory)
+    memory.fit(np.eye(3)[[0, 0]])
+    observer.look()
+    assert (observer.update()["rows"], observer.update()["events"]) == (2, [])
+    plain = observed(ModalClassifier(IncrementalWTA(n_units=4)).fit(np.eye(4), ["a", "b", "<i>", "d"]))
+    update = plain.update()
+    assert (update["n_blocks"], update["limit"], update["cards"][0]["labels"][0][1]) == (1, None, 0.25)
+
+
+@pytest.fixture
+def served() -> Any:
+    memory = small_memory()
+    with ccmem.watch(memory, browser=False) as shown:
+        shown._observer.look()
+        yield memory, shown
+
+
+def ask(shown: Any, path: str, method: str = "GET", body: str | None = None, **headers: str) -> tuple[int, bytes, Any]:
+    port = shown._server.server_port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    named = {name.replace("_", "-"): value.replace("PORT", str(port)) for name, value in headers.items()}
+    connection.request(method, path, body, named)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content, answer.headers
+
+
+def test_only_this_site_and_these_addresses_are_answered(served: Any) -> None:
+    memory, shown = served
+    status, content, headers = ask(shown, "/")
+    assert (status, headers["Content-Security-Policy"]) == (200, policy())
+    assert b"http://" not in content
+    assert b"https://" not in content
+    for path in (
+        "/favicon.ico",
+        "/page.html",
+        "/../server.py",
+        "/block/99",
+        "/block/x",
+        "/event/1",
+        "/name",
+        "/stream/1",
+    ):
+        assert ask(shown, path)[:2] == (404, b""), path
+    for hostile in (
+        {"Host": "evil.example:PORT"},
+        {"Origin": "http://evil.example"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Host": "127.0.0.1"},
+    ):
+        assert ask(shown, "/state", **hostile)[:2] == (403, b""), hostile
+    assert json.loads(ask(shown, "/state", Host="localhost:PORT")[1])["rows"] == 90
+    why = json.loads(ask(shown, f"/event/{memory.events_[0].step}")[1])
+    assert {line[0] for line in why["columns"][:2]} == {"column 0", "column 2"}
+    assert shown._server.server_address[0] == "127.0.0.1"
+
+
+def test_a_name_needs_the_token_and_the_origin(served: Any) -> None:
+    memory, shown = served
+    body, good = json.dumps({"block": 1, "name": "pump"}), {"Origin": "http://127.0.0.1:PORT"}
+    token = shown._server.token
+    for headers in ({}, good, {"X_Token": token}, {"X_Token": token, "Origin": "http://evil.example"}):
+        assert ask(shown, "/name", "POST", body, **headers)[0] == 403
+    assert ask(shown, "/state", "POST", body, X_Token=token, **good)[0] == 404
+    for wrong in ('{"block": 9, "name": "x"}', '{"block": "1", "name": "x"}', "[]", "{", '{"block": 1, "name": 2}'):
+        assert ask(shown, "/name", "POST", wrong, X_Token=token, **good)[0] == 400
+    assert ask(shown, "/name", "POST", json.dumps({"block": 1, "name": "x" * 81}), X_Token=token, **good)[0] == 400
+    assert memory.block_names_ == {}
+    assert ask(shown, "/name", "POST", body, X_Token=token, **good)[0] == 200
+    assert memory.block_names_ == {1: "pump"}
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        assert ask(shown, "/", method)[0] == 501
+
+
+def test_the_stream_tells_an_event_when_it_happens(served: Any) -> None:
+    memory, shown = served
+    connection = http.client.HTTPConnection("127.0.0.1", shown._server.server_port, timeout=20)
+    connection.request("GET", "/stream")
+    answer = connection.getresponse()
+    first = json.loads(answer.readline().removeprefix(b"data: "))
+    assert first["n_events"] == len(memory.events_)
+    threading.Thread(target=memory.partial_fit, args=(np.repeat(np.eye(3)[[1]], 30, axis=0),)).start()
+    while True:
+        line = answer.readline()
+        if line.startswith(b"data: ") and (events := json.loads(line.removeprefix(b"data: "))["events"]):
+            break
+    assert events[0][0] == 0
+    connection.close()
+
+
+def test_a_page_that_is_closed_leaves_nothing_behind() -> None:
+    memory = small_memory()
+    shown = ccmem.watch(memory, browser=False)
+    shown._observer.look()
+    assert memory._observers
+    shown.close()
+    assert memory._observers == ()
+    assert memory._listeners == ()
+    with pytest.raises(ConnectionError):
+        ask(shown, "/")
+    with pytest.raises(TypeError, match="watch needs a memory"):
+        ccmem.watch(3)
+
+
+def test_names_stay_in_the_checkpoint(tmp_path: Path) -> None:
+    from ccmem.persistence.atomic import locked
+    from ccmem.watching.live import WatchedFile
+
+    memory = small_memory()
+    memory.name_block(0, " pump\n on ")
+    path = tmp_path / "m.safetensors"
+    memory.save(path)
+    assert ccmem.load(path).block_names_ == {0: "pump on"}
+    file = WatchedFile(path)
+    with locked(path):
+        assert "once that has ended" in file.rename(1, "valve")
+        assert ccmem.load(path).block_names_ == {0: "pump on"}
+    file._tried = -1e9
+    file.model()
+    assert ccmem.load(path).block_names_ == {0: "pump on", 1: "valve"}
+    memory.name_block(0, "")
+    assert memory.block_names_ == {}
+    for block in (-1, 7, "0"):
+        with pytest.raises(ValueError, match="there is no block"):
+            memory.name_block(block, "x")  # type: ignore[arg-type]
+
+
+def test_the_page_is_one_file_that_fetches_nothing() -> None:
+    text = page("T").decode()
+    assert "{{" not in text
+    assert 'content="T"' in text
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " src=", "@import", "url("):
+        assert word not in text, word
+    assert "default-src 'none'" in policy()
