@@ -37,7 +37,7 @@ def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool 
     facts = rivals()["rows"].get(name)
     if facts is None:
         raise ValueError(f"unknown rival {name!r}; there are {', '.join(rival_names())}")
-    told = "labels"
+    ours, told = bool(facts.get("ours", False)), "labels"
     if "of" in facts:
         row = _ours(dataset, facts["of"])
     else:
@@ -47,14 +47,15 @@ def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool 
         source = f"{facts['source']}; {found['command']}" if found else facts["source"]
         parameters = {**facts["parameters"], **found.get("parameters", {})}
         row = Row(name, facts["title"], facts["model"], parameters, source=source)
-        told = models.TaskRival.told if facts["regime"] == OWN else getattr(models, facts["model"]).told
+        if not ours:
+            told = models.TaskRival.told if facts["regime"] == OWN else getattr(models, facts["model"]).told
     floats = None
     title, key = facts["title"], name
     if budget is not None:
         floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
-        more = {} if "of" in facts else {"max_floats": floats}
+        more = {} if ours else {"max_floats": floats}
         row = changed(row, key, {**facts["budgets"][budget], **more})
-    standing = Standing(name, facts["title"], facts["regime"], told, floats, bool(facts.get("ours", False)))
+    standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
     return replace(row, name=key, title=title, standing=standing)
 
 

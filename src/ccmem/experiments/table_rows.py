@@ -67,7 +67,9 @@ class Row:
 
     def modules(self) -> list[str]:
         """Where the code of its models stands."""
-        return [model_class(self.model).__module__, *(self.memory.modules() if self.memory else [])]
+        parts = [model for value in self.parameters.values() for model in _models_in(value)]
+        names = [model_class(model).__module__ for model in (self.model, *parts)]
+        return [*names, *(self.memory.modules() if self.memory else [])]
 
     def build(self, X: FloatArray, rows: Any, seed: int) -> Any:
         """The model for one trial: a classifier, ready to learn. ``rows`` of ``X`` may serve as first prototypes."""
@@ -78,18 +80,38 @@ class Row:
         return ModalClassifier(model) if isinstance(model, CompetitiveMemory) else model
 
     def _bare(self, X: FloatArray, rows: Any, seed: int) -> Any:
-        parameters = {key: tuple(v) if isinstance(v, list) else v for key, v in self.parameters.items()}
+        parameters = {key: _built(value, seed) for key, value in self.parameters.items()}
         if self.start == TRAINING_IMAGES:
             chosen = np.random.default_rng([seed, 1]).choice(rows, parameters["n_units"], replace=False)
             parameters["init"] = X[np.sort(chosen)]
         if self.memory is not None:
             parameters["memory"] = self.memory._bare(X, rows, seed)
         try:
-            kind = model_class(self.model)
-            seeded = {"random_state": seed} if "random_state" in kind._get_param_names() else {}
-            return kind(**parameters, **seeded)
+            return _seeded(self.model, parameters, seed)
         except TypeError as problem:
             raise ValueError(f"row {self.name}: {problem}; its parameters are {dict(self.parameters)}") from problem
+
+
+def _seeded(model: str, parameters: Mapping[str, Any], seed: int) -> Any:
+    kind = model_class(model)
+    return kind(**parameters, **({"random_state": seed} if "random_state" in kind._get_param_names() else {}))
+
+
+def _built(value: Any, seed: int) -> Any:
+    """A parameter as the model takes it: a table that names a model becomes one (the layers of a stack, say)."""
+    if isinstance(value, Mapping) and "model" in value:
+        return _seeded(value["model"], {k: _built(v, seed) for k, v in value.items() if k != "model"}, seed)
+    if isinstance(value, list):
+        return tuple(_built(one, seed) for one in value)
+    return value
+
+
+def _models_in(value: Any) -> list[str]:
+    """Names of all models that a parameter is built from."""
+    if isinstance(value, Mapping):
+        own = [value["model"]] if "model" in value else []
+        return own + [name for inner in value.values() for name in _models_in(inner)]
+    return [name for one in value for name in _models_in(one)] if isinstance(value, list) else []
 
 
 def model_class(name: str) -> Any:
