@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier
+from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load
 from zoo import ALL, assert_same, seeded, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
@@ -193,3 +193,77 @@ def test_impossible_options_are_refused():
     for name, value in {"n_winners": 0, "balanced": "yes", "label_use": "all"}.items():
         with pytest.raises(ValueError, match=f"ModalClassifier: {name}={value!r} is not possible"):
             ModalClassifier(CCM(), **{name: value}).fit(np.eye(3), [0, 1, 2])
+
+
+def turned(n=600, seed=0):
+    """Twelve groups whose columns 0 and 1 tell classes apart; two other columns vary more, and say nothing."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(12, size=n)
+    X = rng.normal(size=(n, 4)) * [0.1, 0.1, 2.0, 2.0] + 20
+    X[:, 0] += group % 3
+    X[:, 1] += group // 3
+    return X, (group % 3 + group // 3) % 2
+
+
+def test_a_shared_metric_discounts_what_varies_within_units():
+    rng = np.random.default_rng(0)
+    y = np.arange(640) % 2
+    X = rng.normal(size=(640, 2)) @ [[1.4, 1.4], [0.1, -0.1]] + np.array([[0.0, 0.0], [1.0, 0.0]])[y]
+    memory = IncrementalWTA(n_units=2, init=np.array([[0.0, 0.0], [1.0, 0.0]]), learning_rate=1e-6)
+    own, shared = (ModalClassifier(memory, metric=metric).partial_fit(X, y) for metric in ("own", "shared"))
+    np.testing.assert_array_equal(own.memory_.prototypes_, shared.memory_.prototypes_)
+    np.testing.assert_array_equal(own.votes_, shared.votes_)
+    assert own.score(X, y) < 0.75
+    assert shared.score(X, y) > 0.8
+    assert shared.n_floats_ == own.n_floats_ + 3 + 64 + 2
+    assert shared.working_floats_ > 0
+
+
+def test_a_shared_metric_is_the_covariance_of_deviations():
+    from ccmem.kernels.packed import diagonal
+
+    X, y = turned(70)
+    clf = ModalClassifier(IncrementalWTA(n_units=5), metric="shared")
+    sums, scatter = np.zeros(4), []
+    for k in range(0, 64, 32):
+        clf.partial_fit(X[k : k + 32], y[k : k + 32])
+        deviations = X[k : k + 32] - clf.memory_.prototypes_[clf.memory_.predict(X[k : k + 32])]
+        sums += (deviations**2).sum(axis=0)
+        scatter.append(deviations)
+    clf.partial_fit(X[64:], y[64:])
+    np.testing.assert_allclose(clf._metric.scatter[diagonal(4)], sums, rtol=1e-4)
+    C = sum(d.T @ d for d in scatter) / 64
+    B = np.linalg.inv(C + 0.02 * np.trace(C) / 4 * np.eye(4))
+    difference = X[:10, np.newaxis] - clf.memory_.prototypes_
+    expected = np.sqrt(np.einsum("ruk,kl,rul->ru", difference, B, difference))
+    np.testing.assert_allclose(clf._metric.distances(X[:10], clf.memory_.prototypes_), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("model", [IncrementalWTA(n_units=5), AdaptiveCCM(n_slots=3, max_units=8)], ids=repr)
+def test_a_shared_metric_does_not_depend_on_how_a_stream_is_cut(model, tmp_path):
+    X, y = turned(150)
+    whole, cut = (ModalClassifier(model, metric="shared") for _ in range(2))
+    whole.partial_fit(X, y)
+    for start in range(0, 150, 13):
+        cut.partial_fit(X[start : start + 13], y[start : start + 13])
+        cut.predict(X[:3])
+    cut.save(tmp_path / "clf.safetensors")
+    for other in (cut, load(tmp_path / "clf.safetensors")):
+        np.testing.assert_array_equal(whole._metric.scatter, other._metric.scatter)
+        np.testing.assert_array_equal(whole.predict_proba(X), other.predict_proba(X))
+        np.testing.assert_array_equal(whole.votes_, other.votes_)
+
+
+def test_the_metric_cannot_change_under_way_and_bad_ones_are_named():
+    X, y = turned(40)
+    clf = ModalClassifier(IncrementalWTA(), metric="shared").partial_fit(X, y)
+    with pytest.raises(ValueError, match="metric cannot change"):
+        clf.set_params(metric="own").partial_fit(X, y)
+    with pytest.raises(ValueError, match="metric='euclid'"):
+        ModalClassifier(IncrementalWTA(), metric="euclid").partial_fit(X, y)
+    fields = ModalClassifier(IncrementalWTA(), metric="shared").partial_fit(X, y)._export()
+    for damage in ({"count": -1}, {"waiting": 32}, {"scatter": fields["metric"]["scatter"] * -1}, {"buffer": None}):
+        with pytest.raises(ValueError, match="metric"):
+            ModalClassifier(IncrementalWTA(), metric="shared")._import(
+                {**fields, "metric": {**fields["metric"], **damage}}
+            )

@@ -10,7 +10,19 @@ import ccmem
 
 ORDER = (
     *("_typing", "_cache", "registry", "guard", "kernels", "parameters", "labels", "memory", "persistence", "streams"),
-    *("base", "models", "merge", "layers", "readout", "predictors", "metrics", "living", "fleet", "spark"),
+    *(
+        "base",
+        "models",
+        "merge",
+        "layers",
+        "deviations",
+        "readout",
+        "predictors",
+        "metrics",
+        "living",
+        "fleet",
+        "spark",
+    ),
     *("datasets", "rivals", "experiments", "plots", "report", "watch", "river", "torch", "commands", "cli"),
 )
 """As in CONTRIBUTING.md, top to bottom."""

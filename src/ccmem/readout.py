@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory, seeded_clone
+from ccmem.deviations import SharedMetric
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -33,6 +34,7 @@ _RULES: dict[str, Rule] = {
     "n_winners": integer(1),
     "balanced": boolean(),
     "label_use": choice("readout", "merge", "guide"),
+    "metric": choice("own", "shared"),
 }
 _ROWS_AT_ONCE = 1024
 _SHARPNESS = 8
@@ -94,6 +96,10 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         them; to merge units of the same label first, when a bounded memory must merge; or, beyond that, to let a slot
         refuse samples whose label contradicts its clear majority. The last two need a memory that looks
         at labels: :class:`ccmem.AdaptiveCCM`.
+    metric : "own" or "shared", default="own"
+        How units are compared at test time: as the memory does, or by a distance that discounts what varies within
+        units, learned from the samples without a look at labels (:mod:`ccmem.deviations`). It keeps
+        d (d + 1) / 2 more numbers for d columns.
     unlabeled : label or None, default=None
         A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
     random_state : int, Generator, RandomState or None, default=None
@@ -121,6 +127,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     memory_: CompetitiveMemory
     classes_: Any
     _votes: IntArray
+    _metric: SharedMetric | None
 
     def __init__(
         self,
@@ -129,6 +136,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         n_winners: int = 1,
         balanced: bool = True,
         label_use: str = "readout",
+        metric: str = "own",
         unlabeled: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -136,6 +144,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self.n_winners = n_winners
         self.balanced = balanced
         self.label_use = label_use
+        self.metric = metric
         self.unlabeled = unlabeled
         self.random_state = random_state
 
@@ -150,7 +159,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         fresh._teach(X, y, None)
         if not len(fresh.classes_):
             raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        for name in ("memory_", "classes_", "_votes"):
+        for name in ("memory_", "classes_", "_votes", "_metric"):
             setattr(self, name, getattr(fresh, name))
         return self
 
@@ -182,7 +191,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         """The label of one sample; the quick path, like :meth:`learn_one`."""
         self._require_votes()
         row = self.memory_._check_one(x)
-        if row is None or self.n_winners > 1:
+        if row is None or self.n_winners > 1 or self._metric is not None:
             return self.predict(np.asarray(x).reshape(1, -1))[0]
         unit = self.memory_._winners(row, self._answering())[0]
         return self.classes_[self._votes[unit].argmax()]
@@ -202,7 +211,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def n_floats_(self) -> int:
         """How many numbers are kept: those of the memory, and votes."""
         self._require_memory()
-        return int(self.memory_.n_floats_ + self._votes.size)
+        return int(self.memory_.n_floats_ + self._votes.size + (self._metric.n_floats if self._metric else 0))
+
+    @property
+    def working_floats_(self) -> int:
+        """How many more numbers are needed while answering, with a metric: its factor, and units in its terms."""
+        self._require_memory()
+        units = self.memory_.n_units_ * self.n_features_in_
+        return int(self._metric.scatter.size + units) if self._metric else 0
 
     @property
     def events_(self) -> list[Event]:
@@ -258,6 +274,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
                 f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "
                 "AdaptiveCCM()"
             )
+        if hasattr(self, "memory_") and (self._metric is not None) != (self.metric == "shared"):
+            raise ValueError("ModalClassifier: metric cannot change once learning has begun; call fit to start anew")
         return memory
 
     def _learn_coded(
@@ -267,6 +285,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         old = new_classes[:0] if first else self.classes_
         if first:
             self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
+            self._metric = SharedMetric(rows.shape[1]) if self.metric == "shared" else None
         elif len(new_classes) > len(old):
             votes = np.zeros((len(self._votes), len(new_classes)), np.int64)
             votes[:, np.searchsorted(new_classes, old)] = self._votes
@@ -276,13 +295,27 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
         """Learn checked rows, count their votes, tell whoever listens."""
-        if self.label_use == "readout":
-            result = self.memory_._learn(rows)
-            self._make_room()
-            count_votes(self._votes, result.winners, codes, result.unit_changes)
+        if self._metric is None:
+            result = self._learn_and_count(rows, codes)
         else:
-            result = self.memory_._learn(rows, self._labelled_kernel(codes))
+            results, done = [], 0
+            while done < len(rows):
+                part = slice(done, done + self._metric.room())
+                found = self._learn_and_count(rows[part], codes[part])
+                found.unit_changes[:, 1] += done
+                results.append(found)
+                self._metric.note(rows[part], self.memory_)
+                done += len(found.winners)
+            result = ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
         self.memory_._notify()
+        return result
+
+    def _learn_and_count(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
+        if self.label_use != "readout":
+            return self.memory_._learn(rows, self._labelled_kernel(codes))
+        result = self.memory_._learn(rows)
+        self._make_room()
+        count_votes(self._votes, result.winners, codes, result.unit_changes)
         return result
 
     def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
@@ -303,6 +336,8 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
     def _widen(self, n_features: int) -> None:
         """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
+        if self._metric is not None:
+            raise ValueError("ModalClassifier: with metric='shared' columns cannot be added; call fit to start anew")
         self.memory_._widen(n_features)
 
     def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
@@ -320,8 +355,9 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _votes_for(self, X: Any) -> Any:
         """Votes of each row's best matching unit, or weighted shares of several."""
         self._require_votes()
-        rows = self.memory_._check(X, reset=False, finite=self.n_winners > 1)  # else _winners looks at every value
-        if self.n_winners == 1:
+        several = self.n_winners > 1 or self._metric is not None
+        rows = self.memory_._check(X, reset=False, finite=several)  # else _winners looks at every value
+        if not several:
             return self._votes[self.memory_._winners(rows, self._answering())]
         units = np.flatnonzero(self._answering())
         votes = self._votes[units].astype(np.float64)
@@ -331,10 +367,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         weighed = np.empty((len(rows), shares.shape[1]))
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
-            scores = np.empty((len(part), len(prototypes)), rows.dtype)
-            self.memory_._score(part, prototypes, scores)
+            if self._metric is not None:
+                scores = self._metric.distances(part, prototypes)
+            else:
+                scores = np.empty((len(part), len(prototypes)), rows.dtype)
+                self.memory_._score(part, prototypes, scores)
             scores = np.ascontiguousarray(scores[:, units])
-            weigh_votes(scores, self.memory_._by_distance, shares, int(self.n_winners), weighed[start:])
+            by_distance = self._metric is not None or self.memory_._by_distance
+            weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:])
         return weighed
 
     def to_bytes(self) -> bytes:
@@ -353,13 +393,16 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         from ccmem.persistence.memories import narrowed
 
         in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
-        return {"memory_": self.memory_, "classes_": self.classes_, "votes": narrowed(self._votes[in_use])}
+        metric = {"metric": self._metric.export()} if self._metric is not None else {}
+        votes = narrowed(self._votes[in_use])
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": votes, **metric}
 
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.persistence.memories import check_names, check_vector, widened
 
         check_parameters("ModalClassifier", _RULES, vars(self))
-        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"))
+        shared = ("metric",) if self.metric == "shared" else ()
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes", *shared))
         memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
             raise ValueError("ModalClassifier: its memory is not a memory that has learned")
@@ -376,6 +419,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             raise ValueError(f"ModalClassifier: votes of {len(votes)} units do not fit a memory of {needed}")
         if votes.size and votes.min() < 0:
             raise ValueError("ModalClassifier: votes are negative")
+        self._metric = SharedMetric.imported(fields["metric"], int(memory.n_features_in_)) if shared else None
         self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], room)
 
     def __sklearn_is_fitted__(self) -> bool:

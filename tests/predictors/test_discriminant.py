@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.linalg import lapack
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -17,7 +16,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CheckpointError, DiscriminantClassifier, load
 from ccmem.kernels.jit import JIT_ENABLED
-from ccmem.predictors._statistics import diagonal
 from ccmem.predictors.discriminant import naive
 
 
@@ -241,12 +239,6 @@ def test_damaged_states_are_refused(case):
     clf = DiscriminantClassifier(2, buffer_rows=16).partial_fit(X[:50], y[:50])
     with pytest.raises((ValueError, CheckpointError)):
         clone(clf)._import(DAMAGE[case](clf._export()))
-
-
-@pytest.mark.parametrize("n", range(1, 9))
-def test_where_the_diagonal_is_in_packed_form(n):
-    packed = lapack.strttf(np.diag(np.arange(1, n + 1)).astype(np.float32), uplo=b"L", transr=b"N")[0]
-    np.testing.assert_array_equal(packed[diagonal(n)], np.arange(1, n + 1))
 
 
 @pytest.mark.skipif(not JIT_ENABLED, reason="the same code paths as with the JIT on")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from ccmem._typing import FloatArray
-from ccmem.predictors._statistics import PACKED, Statistics, diagonal, largest_axes
+from ccmem.kernels.packed import factor_covariance, solved
+from ccmem.predictors._statistics import Statistics, largest_axes
 
 _ROWS_AT_ONCE = 64
-_ROUNDING = 1e-6
-"""A ridge of this times the number of columns is above what rounding in single precision could make negative."""
 
 
 class Rule(NamedTuple):
@@ -40,7 +39,7 @@ def make_rule(state: Statistics, own_share: float, ridge: float) -> Rule:
     for c in range(n_classes):
         common = largest_axes(np.concatenate([common, classes[c, 1:]]), n_axes)
     common /= np.float32(np.sqrt(total))
-    spread = _factor(state.scatter, d, total, 1.0 - own_share, ridge)
+    spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
     for c in np.flatnonzero(counts).tolist():
         both, n = classes[c], int(counts[c])
@@ -51,32 +50,15 @@ def make_rule(state: Statistics, own_share: float, ridge: float) -> Rule:
         both[1:] = own * np.float32(np.sqrt(own_share))
         both /= np.float32(spread)
         mean = both[0].astype(np.float64)
-        half = lapack.stfsm(1.0, state.scatter, both.T, trans=b"N", overwrite_b=0, **PACKED)
+        half = solved(state.scatter, both.T)
         axes = half[:, 1:].astype(np.float64)
         small = np.linalg.cholesky(np.eye(n_axes) + axes.T @ axes)
         half[:, 1:] = solve_triangular(small, axes.T, lower=True).T
-        both[:] = lapack.stfsm(1.0, state.scatter, half, trans=b"T", overwrite_b=1, **PACKED).T
+        both[:] = solved(state.scatter, half, transposed=True).T
         shifts[c] = both[1:] @ mean
         bias[c] = mean @ both[0] + 2.0 * np.log(np.diag(small)).sum()
         both /= np.float32(spread)
     return Rule(centre, classes.reshape(-1, d), shifts, bias)
-
-
-def _factor(scatter: FloatArray, d: int, total: int, share: float, ridge: float) -> float:
-    """Make ``scatter`` the Cholesky factor of share W / s^2 + ridge I: W is the covariance, s^2 its mean variance.
-
-    Return s. Without any spread the factor is that of the identity, and s is 1.
-    """
-    places = diagonal(d)
-    variance = float(scatter[places].astype(np.float64).sum()) / (total * d)
-    if not variance > 0:
-        scatter[:] = 0
-        scatter[places] = 1
-        return 1.0
-    scatter *= np.float32(share / (total * variance))
-    scatter[places] += np.float32(max(ridge, _ROUNDING * d))
-    lapack.spftrf(d, scatter, overwrite_a=1, **PACKED)
-    return float(np.sqrt(variance))
 
 
 def scores(rule: Rule, X: FloatArray) -> FloatArray:

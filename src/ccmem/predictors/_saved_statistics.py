@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ccmem.kernels.packed import diagonal
 from ccmem.memory import aligned
 from ccmem.persistence.memories import check_names, check_vector
-from ccmem.predictors._statistics import COUNTERS, Statistics, diagonal
+from ccmem.predictors._statistics import COUNTERS, Statistics
 
 if TYPE_CHECKING:
     from ccmem.predictors.discriminant import DiscriminantClassifier

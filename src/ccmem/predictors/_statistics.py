@@ -1,23 +1,22 @@
 """What a discriminant classifier keeps: counts, means, a few axes a class, one scatter matrix for all.
 
-The scatter matrix is symmetric, so half of it is kept, in LAPACK's rectangular full packed form: its routines are as
-fast as those for whole matrices. Rows wait in a buffer until it is full, then all of them are taken in by matrix
-products; the buffer is part of the state, so that how a stream is cut into chunks changes nothing.
+The scatter matrix is symmetric, so half of it is kept (:mod:`ccmem.kernels.packed`). Rows wait in a buffer until it is
+full, then all of them are taken in by matrix products; the buffer is part of the state, so that how a stream is cut
+into chunks changes nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.packed import add_products, packed_zeros
 
 SEEN, TAUGHT, WAITING, SCORED_AT = range(4)
 """Places in ``counters``: rows seen, rows with a label, rows in the buffer, TAUGHT when rows were last scored."""
 COUNTERS = ("seen", "taught", "waiting", "scored_at")
-PACKED: dict[str, Any] = {"uplo": b"L", "transr": b"N"}
 
 
 class Statistics(NamedTuple):
@@ -39,21 +38,12 @@ def new_statistics(n_features: int, n_axes: int, buffer_rows: int) -> Statistics
     return Statistics(
         np.zeros(0, np.int64),
         np.zeros((0, 1 + n_axes, n_features), np.float32),
-        np.zeros(n_features * (n_features + 1) // 2, np.float32),
+        packed_zeros(n_features),
         np.zeros((buffer_rows, n_features), np.float32),
         np.zeros(buffer_rows, np.int64),
         np.zeros(2),
         np.zeros(len(COUNTERS), np.int64),
     )
-
-
-def diagonal(n: int) -> IntArray:
-    """Where the diagonal of an n x n matrix is in its packed form."""
-    j = np.arange(n)
-    half = n - n // 2
-    if n % 2:
-        return np.where(j < half, j * n + j, (j - half + 1) * n + j - half)
-    return np.where(j < half, j * (n + 1) + j + 1, (j - half) * (n + 1) + j - half)
 
 
 def with_classes(state: Statistics, places: IntArray, n_classes: int) -> Statistics:
@@ -106,8 +96,3 @@ def largest_axes(rows: FloatArray, n_axes: int) -> FloatArray:
     largest = vectors[:, ::-1][:, :keep] * (values[::-1][:keep] > 1e-6 * max(values[-1], 0.0))
     axes[:keep] = largest.T @ rows
     return axes
-
-
-def add_products(scatter: FloatArray, rows: FloatArray) -> None:
-    """``scatter`` += rows' rows, in place."""
-    lapack.ssfrk(rows.shape[1], len(rows), 1.0, rows.T, 1.0, scatter, trans=b"N", overwrite_c=1, **PACKED)

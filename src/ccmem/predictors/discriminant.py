@@ -37,6 +37,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.packed import on_one_thread
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import aligned
@@ -213,9 +214,13 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> None:
         self._made = []
-        state, counters = self._state, self._state.counters
-        counters[SEEN] += len(rows)
+        self._state.counters[SEEN] += len(rows)
         taught = np.flatnonzero(codes != UNLABELED)
+        with on_one_thread():
+            self._take_in(rows, codes, taught)
+
+    def _take_in(self, rows: FloatArray, codes: IntArray, taught: IntArray) -> None:
+        state, counters = self._state, self._state.counters
         done = 0
         while done < len(taught):
             waiting = int(counters[WAITING])
@@ -270,10 +275,11 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _score(self, rows: FloatArray) -> FloatArray:
         settings, made = (float(self.own_share), float(self.ridge)), self._made
-        if not made or made[0] != settings:
-            self._check_settings()
-            made[:] = settings, make_rule(self._copied_without_buffer(taken_in=True), *settings)
-        return scores(made[1], rows)
+        with on_one_thread():
+            if not made or made[0] != settings:
+                self._check_settings()
+                made[:] = settings, make_rule(self._copied_without_buffer(taken_in=True), *settings)
+            return scores(made[1], rows)
 
     def _copied_without_buffer(self, taken_in: bool = False) -> Statistics:
         state = self._state
