@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ccmem.fleet.merge import merge as merge
     from ccmem.layers import PatchLayer as PatchLayer
     from ccmem.layers import Stack as Stack
     from ccmem.layers import WindowLayer as WindowLayer
@@ -47,6 +48,7 @@ _HOME = {
     "WindowLayer": "ccmem.layers",
     "from_bytes": "ccmem.persistence",
     "load": "ccmem.persistence",
+    "merge": "ccmem.fleet.merge",
     "save": "ccmem.persistence",
     "watch": "ccmem.watching",
 }
@@ -70,6 +72,7 @@ __all__ = [
     "__version__",
     "from_bytes",
     "load",
+    "merge",
     "save",
     "watch",
 ]

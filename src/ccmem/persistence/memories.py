@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
 
 _COUNTERS = ("seen", "units")
-_MANY = 1 << 40
+MANY = 1 << 40
 """A capacity that no memory has: arrays whose layout begins with it have a row a unit."""
 _SMALL = ((1 << 8, np.uint8), (1 << 16, np.uint16), (1 << 32, np.uint32))
 
@@ -39,7 +39,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     counters = dict(zip((*_COUNTERS, *memory._own_counters), numbers[:2] + numbers[JOURNALED + 1 :], strict=True))
     arrays = {name: array for name, array in state._asdict().items() if name not in left_out}
     if memory._capacity_for(counters["units"]) is not None:
-        layout = memory._layout(_MANY, state.prototypes.shape[1], state.prototypes.dtype)
+        layout = memory._layout(MANY, state.prototypes.shape[1], state.prototypes.dtype)
         arrays = {name: _in_use(array, layout[name][0][0], counters) for name, array in arrays.items()}
     fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(memory._export_events())}
     if _draws(memory):
@@ -55,7 +55,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
 
 def _in_use(array: Any, rows: int | None, counters: dict[str, int]) -> Any:
     """The part of an array that means something; none of it if that is zeros."""
-    if rows is not None and rows != _MANY:
+    if rows is not None and rows != MANY:
         return array
     if rows is None:
         return array[: counters["blocks"]]
@@ -137,7 +137,7 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
         raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
     if counts["units"] > len(prototypes):
         raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
-    layout = memory._layout(_MANY if trimmed else capacity, n_features, prototypes.dtype)
+    layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
     known = {name: _check_array(owner, name, arrays[name], layout[name], counts, capacity) for name in names}
     check_finite(known["prototypes"])
     if known["rates"].min() < 0 or known["rates"].max() > 1:
@@ -156,10 +156,10 @@ def _check_array(
     shape, dtype = layout
     array = widened(array)
     rows = shape[0]
-    used = counts["units"] if rows == _MANY else counts["blocks"] if rows is None else rows
+    used = counts["units"] if rows == MANY else counts["blocks"] if rows is None else rows
     fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == len(shape)
     if fits and array.shape[1:] == shape[1:] and used is not None:
-        zeros = len(array) == 0 and rows == _MANY and name != "prototypes"
+        zeros = len(array) == 0 and rows == MANY and name != "prototypes"
         fits = zeros or (len(array) == used if rows == used else len(array) >= used)
     else:
         fits = False
@@ -172,7 +172,7 @@ def _check_array(
         raise ValueError(f"{owner}: {name} holds negative counts")
     if rows == used:
         return aligned(array)
-    whole = aligned_zeros((capacity if rows == _MANY else used + 1, *shape[1:]), dtype)
+    whole = aligned_zeros((capacity if rows == MANY else used + 1, *shape[1:]), dtype)
     whole[: min(len(array), used)] = array[:used]
     return whole
 

@@ -1,0 +1,56 @@
+"""A Spark driver for the tests: learn what lies in a folder, batch after batch, and end; may kill itself on the way.
+
+    python spark_driver.py ROWS EVENTS CHECKPOINT [before|after NUMBER]
+
+With ``before`` or ``after`` it dies around the moment at which the events of a batch take their place: before it they
+are lost, after it they are written but the batch is not committed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+
+def session() -> object:
+    from pyspark.sql import SparkSession
+
+    import ccmem.spark
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").appName("fleet").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.session.timeZone", "UTC")
+    return ccmem.spark.configure(builder).getOrCreate()
+
+
+def main() -> None:
+    import ccmem.spark
+    from ccmem import AdaptiveCCM
+
+    rows, events, checkpoint = sys.argv[1:4]
+    if len(sys.argv) > 4:
+        when, place, rename, seen = sys.argv[4], int(sys.argv[5]), Path.rename, [0]
+
+        def dying(self: Path, target: Path) -> Path:
+            seen[0] += 1
+            if seen[0] == place and when == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = rename(self, target)
+            if seen[0] == place:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        Path.rename = dying  # type: ignore[method-assign, assignment]
+    spark = session()
+    schema = "machine string, time bigint, a float, b float, c float"
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(rows)  # type: ignore[attr-defined]
+    recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=2), "standard")
+    found = ccmem.spark.learn(stream, key="machine", order="time", features=["a", "b", "c"], recipe=recipe)
+    ccmem.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

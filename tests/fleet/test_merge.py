@@ -1,0 +1,85 @@
+"""Shards learned apart and merged: the blocks of one stream, votes added up, bounds kept, and learning goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmem import CCM, AdaptiveCCM, ModalClassifier, from_bytes, merge
+from ccmem.models.adaptive.signature import COUNT, VARIANCE
+
+CENTRES = np.array([[1.0, 0, 0, 0.2], [0, 1, 0.5, 0], [0, 0, 1, 1], [1, 1, 0, 0]])
+
+
+def tasks(order: Any, n_rows: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Tasks one after the other, with their names as labels."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([CENTRES[task] + rng.normal(0, 0.1, (n_rows, 4)) for task in order])
+    return X, np.repeat(np.array(list("abcd"))[list(order)], n_rows)
+
+
+def shards(orders: Any, **parameters: Any) -> list[Any]:
+    made = []
+    for seed, order in enumerate(orders):
+        X, y = tasks(order, seed=seed)
+        made.append(ModalClassifier(AdaptiveCCM(**{"n_slots": 4, **parameters})).partial_fit(X, y))
+    return made
+
+
+@pytest.mark.parametrize("max_units", [None, 9])
+def test_shards_become_the_memory_of_one_stream(max_units: int | None) -> None:
+    parts = shards([(0, 1), (1, 2, 0), (2, 3)], max_units=max_units)
+    before = [part.to_bytes() for part in parts]
+    whole = merge(parts)
+    assert [part.to_bytes() for part in parts] == before
+    memory = whole.memory_
+    assert memory.n_blocks_ == 4
+    assert memory.n_samples_seen_ == 7 * 200
+    assert memory.n_units_ <= (max_units or 4 * 4)
+    assert np.bincount(memory.unit_blocks_).min() >= 1
+    assert whole.votes_.sum() == sum(part.votes_.sum() for part in parts)
+    assert memory.win_counts_.sum() == sum(part.memory_.win_counts_.sum() for part in parts)
+    X, y = tasks((0, 1, 2, 3), seed=9)
+    assert (whole.predict(X) == y).mean() > 0.97
+    assert whole.to_bytes() == from_bytes(whole.to_bytes()).to_bytes()
+    whole.partial_fit(X, y)  # goes on: all four are recalled, none is new
+    assert memory.n_blocks_ == 4
+    assert [event.kind for event in memory.events_[-4:]] == ["recall"] * 4
+
+
+def test_statistics_are_those_of_all_samples() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal([1, 0, 0.5], 0.2, (900, 3))
+    apart = [AdaptiveCCM(n_slots=3).partial_fit(part) for part in np.split(X, [300, 500])]
+    pooled, whole = merge(apart)._state, AdaptiveCCM(n_slots=3).partial_fit(X)._state
+    np.testing.assert_allclose(pooled.means[0], whole.means[0], atol=1e-12)
+    for column in (COUNT, VARIANCE):
+        np.testing.assert_allclose(pooled.statistics[0, column], whole.statistics[0, column], rtol=1e-9)
+
+
+def test_one_memory_is_itself_and_tasks_that_differ_stay_apart() -> None:
+    one = shards([(0, 1)])[0].memory_
+    assert merge([one]).to_bytes() == one.to_bytes()
+    two = merge([part.memory_ for part in shards([(0,), (3,)])])
+    assert two.n_blocks_ == 2
+    assert two.task_pointer_ == 1
+
+
+def test_what_cannot_be_merged_is_named() -> None:
+    X, _ = tasks((0,))
+    memory = AdaptiveCCM(n_slots=2).partial_fit(X)
+    with pytest.raises(ValueError, match="at least one"):
+        merge([])
+    with pytest.raises(TypeError, match="memory 1 is a CCM"):
+        merge([memory, CCM().partial_fit(X)])
+    with pytest.raises(ValueError, match="memory 1 has learned nothing"):
+        merge([memory, AdaptiveCCM(n_slots=2)])
+    with pytest.raises(ValueError, match="memory 1 has other parameters"):
+        merge([memory, AdaptiveCCM(n_slots=3).partial_fit(X)])
+    with pytest.raises(ValueError, match="memory 1 learned 3 columns"):
+        merge([memory, AdaptiveCCM(n_slots=2).partial_fit(X[:, :3])])
+    bounded = [AdaptiveCCM(n_slots=2, max_units=1).partial_fit(tasks((task,))[0]) for task in (0, 2)]
+    with pytest.raises(ValueError, match="2 different blocks, which do not fit max_units=1"):
+        merge(bounded)
