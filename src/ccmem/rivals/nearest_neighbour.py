@@ -68,7 +68,10 @@ class NearestNeighbour(Rival):
         distances = np.einsum("ij,ij->i", points, points) - 2 * (rows @ points.T)
         if self.n_neighbours == 1:
             return codes[distances.argmin(axis=1)]
-        near = codes[np.argsort(distances, axis=1, kind="stable")[:, : self.n_neighbours]]
+        count = min(self.n_neighbours, held)
+        near = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        order = np.argsort(np.take_along_axis(distances, near, axis=1), axis=1)
+        near = codes[np.take_along_axis(near, order, axis=1)]
         votes = np.zeros((len(X), int(codes.max()) + 1))
         np.add.at(votes, (np.arange(len(X))[:, None], near), 1 + 1e-6 * np.arange(near.shape[1], 0, -1))
         return votes.argmax(axis=1)
