@@ -207,13 +207,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
         """Learn a checked chunk; ``learn`` may stand in for the kernel (to look at labels, say)."""
-        learn = learn or self._learn_kernel
         winners = np.empty(len(X), np.int64)
         first_step = int(self._state.counters[SEEN])
         changes = []
         done = 0
         while True:
-            done += learn(self._state, self._settings(), X[done:], winners[done:])
+            kernel = learn or self._learn_kernel  # which may depend on how large the memory is by now
+            done += kernel(self._state, self._settings(), X[done:], winners[done:])
             if self._state.counters[JOURNALED]:
                 changes.append(self._empty_journal(first_step))
             if done == len(X):

@@ -137,6 +137,9 @@ class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Code that is only linked into its callers: neither optimised by itself nor made into machine code."""
 
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         pass
 

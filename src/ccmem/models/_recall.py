@@ -33,17 +33,15 @@ DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
 
 
 @kernel_in_place
-def find_by_products(
-    prototypes: FloatArray, wins: IntArray, pointer: int, threshold: float, x: FloatArray, scale: float, h: FloatArray
-) -> int:
+def find_by_products(state: Any, settings: Any, x: FloatArray, scale: float, h: FloatArray) -> int:
     """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED."""
-    n_slots = h.shape[0]
-    for block in range(wins.shape[0] // n_slots):
-        if block != pointer:
+    n_slots, wins = settings.n_slots, state.wins
+    for block in range(state.counters[BLOCKS]):
+        if block != state.counters[POINTER]:
             start = block * n_slots
-            dots(prototypes, start, start + n_slots, x, h)
+            dots(state.prototypes, start, start + n_slots, x, h)
             for k in range(n_slots):
-                if h[k] * scale > threshold and wins[start + k] > 0:
+                if h[k] * scale > settings.recall_vigilance and wins[start + k] > 0:
                     return block
     return REJECTED
 

@@ -38,6 +38,7 @@ Departures, each because the printed form contradicts the text or itself:
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -168,19 +169,25 @@ def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -
 
 
 @kernel_in_place
-def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
+def miss(
+    state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray, sketched: bool | None
+) -> None:
     """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    if blocks > WORTH_IT:
+    if sketched is None:  # then the rest is not even compiled
+        hit = find_by_products(state, settings, x, scale, h)
+    elif blocks > WORTH_IT:
         hit = find_by_sketches(state, settings, x, scale, h)
     else:
-        wins = state.wins[: counters[UNITS]]
-        hit = find_by_products(state.prototypes, wins, pointer, settings.recall_vigilance, x, scale, h)
+        hit = find_by_products(state, settings, x, scale, h)
     if hit != REJECTED:
         recalls[hit] += 1
-    recalled = int(np.argmax(recalls[:blocks]))
+    recalled = 0
+    for block in range(1, blocks):
+        if recalls[block] > recalls[recalled]:
+            recalled = block
     if recalls[recalled] > settings.recall_limit:
         note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
         counters[POINTER] = recalled
@@ -197,7 +204,7 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h:
 
 
 @kernel_in_place
-def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
+def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray, sketched: bool | None) -> int:
     counters, h = state.counters, settings.h
     for r in range(X.shape[0]):
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
@@ -217,10 +224,22 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
                 counters[ALARM] = 0
                 state.recalls[: counters[BLOCKS]] = 0
         else:
-            miss(state, settings, x, scale, h)
+            miss(state, settings, x, scale, h, sketched)
         winners[r] = slot
         counters[SEEN] += 1
     return X.shape[0]
+
+
+@kernel_in_place
+def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
+    """Learn rows in order, until there is no room for another block."""
+    return learn_rows(state, settings, X, winners, None)
+
+
+@kernel_in_place
+def learn_sketched(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
+    """As :func:`learn`, for memories so large that sketches pay."""
+    return learn_rows(state, settings, X, winners, True)
 
 
 def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
@@ -288,7 +307,6 @@ class CCM(BlockMemory):
     _state_type = CCMState
     _per_column = ("prototypes", "basis", "middles")
     _derived = _recall.DERIVED
-    _learn_kernel = staticmethod(learn)
 
     def __init__(
         self,
@@ -329,6 +347,10 @@ class CCM(BlockMemory):
 
     def _alarm_limit(self) -> int:
         return self.alarm_limit
+
+    @property
+    def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
+        return learn_sketched if len(self._state.recalls) > WORTH_IT else learn
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
         n_slots, blocks = self.n_slots, 4

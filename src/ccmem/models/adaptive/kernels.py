@@ -29,6 +29,14 @@ def refuses(votes: IntArray, unit: int, label: int) -> bool:
 
 
 @kernel_in_place
+def accepts(votes: IntArray | None, unit: int, label: int, refusing: bool) -> bool:
+    """Whether ``unit`` may learn a sample with this label."""
+    if votes is None:
+        return True
+    return not (refusing and label != UNKNOWN and refuses(votes, unit, label))
+
+
+@kernel_in_place
 def match_members(state: AdaptiveState, x: FloatArray, h: FloatArray) -> None:
     """Products of ``x`` with the units of the block in use; several at a time where they follow each other."""
     size, members = state.counters[SIZE], state.members
@@ -46,11 +54,14 @@ def place(
     x: FloatArray,
     scale: float,
     label: int,
-    votes: IntArray,
+    votes: IntArray | None,
     refusing: bool,
     h: FloatArray,
 ) -> int:
-    """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch."""
+    """Let a slot of the block in use learn ``x``, a new one if need be; return it. ``h`` is scratch.
+
+    Without ``votes`` there is neither a label nor a bound, and what is for these is not even compiled.
+    """
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled
     nearest, match, nearest_match = best, -np.inf, -np.inf
@@ -59,7 +70,7 @@ def place(
         unit, similarity = state.members[k], h[k] * scale
         if similarity > nearest_match:
             nearest, nearest_match = unit, similarity
-        if similarity > match and not (refusing and label != UNKNOWN and refuses(votes, unit, label)):
+        if similarity > match and accepts(votes, unit, label, refusing):
             best, match = unit, similarity
     refused = best == REJECTED
     if refused:
@@ -72,10 +83,11 @@ def place(
         renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
     state.wins[unit] += 1
     state.rates[unit] = state.rates[unit] / (1.0 + 0.5 * state.rates[unit])
-    if label != UNKNOWN:
-        votes[unit, label] += 1
-    if settings.max_units > 0 and counters[UNITS] > settings.max_units:
-        make_room(state, settings, votes)
+    if votes is not None:
+        if label != UNKNOWN:
+            votes[unit, label] += 1
+        if settings.max_units > 0 and counters[UNITS] > settings.max_units:
+            make_room(state, settings, votes)
     return unit
 
 
@@ -132,7 +144,7 @@ def learn_rows(
     X: FloatArray,
     winners: IntArray,
     labels: IntArray,
-    votes: IntArray,
+    votes: IntArray | None,
     refusing: bool,
     h: FloatArray,
 ) -> int:
@@ -176,7 +188,13 @@ def learn_labelled(
 
 
 @kernel
+def learn_bounded(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
+    """As :func:`learn`, merging units where there would be more than ``max_units``."""
+    votes, h = np.empty((0, 0), np.int64), np.empty(state.prototypes.shape[0])
+    return learn_rows(state, settings, X, winners, winners[:0], votes, False, h)
+
+
+@kernel
 def learn(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order; labels play no part."""
-    labels, votes, h = np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(state.prototypes.shape[0])
-    return learn_rows(state, settings, X, winners, labels, votes, False, h)
+    """Learn rows in order; labels play no part, and there is no bound."""
+    return learn_rows(state, settings, X, winners, winners[:0], None, False, np.empty(state.prototypes.shape[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.memory import UNITS, aligned_zeros, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
-from ccmem.models.adaptive.kernels import learn, learn_labelled
+from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
 from ccmem.parameters import Rule, integer, number, optional
@@ -72,7 +73,6 @@ class AdaptiveCCM(BlockMemory):
     _own_counters = OWN_COUNTERS
     _per_column = ("prototypes", "means", "vectors")
     _derived = ("partners", "costs", "members")
-    _learn_kernel = staticmethod(learn)
     _labelled_kernel = staticmethod(learn_labelled)
     _tuning: ClassVar[Tuning] = Tuning()
 
@@ -96,6 +96,10 @@ class AdaptiveCCM(BlockMemory):
 
     def _alarm_limit(self) -> int:
         return self._tuning.batch * self._tuning.least_batches
+
+    @property
+    def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
+        return learn if self.max_units is None else learn_bounded
 
     def _settings(self) -> AdaptiveSettings:
         return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning)
