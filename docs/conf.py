@@ -13,6 +13,9 @@ import ccmem
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
+import make_api  # noqa: E402
+
+make_api.write()
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 project = "ccmem"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,21 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "learning_rate": _rates["learning_rate"],
     },
 }
-"""A new model needs a line here, or test_every_model.py says so."""
+"""What to try where not every combination that the rules allow makes sense, or where small numbers find more."""
+
+_VALUES = [None, False, True, 1, 2, 3, 8, 0.01, 0.35, 0.5, 0.9, 1.0, 100.0]
+
+
+def parameters(model: type) -> dict[str, st.SearchStrategy[Any]]:
+    """What to try a model with: as above, or whatever its rules allow."""
+    if model.__name__ in PARAMETERS:
+        return PARAMETERS[model.__name__]
+    found = {}
+    for name, (test, text) in model._rules.items():
+        values = [value for value in [*_VALUES, *re.findall(r"'(\w+)'", text)] if test(value)]
+        if values:
+            found[name] = st.sampled_from(values)
+    return found
 
 
 @st.composite
@@ -74,27 +89,27 @@ def seeded(model: type) -> Any:
 def estimators(model: type) -> st.SearchStrategy[Any]:
     """The model under all sorts of parameters."""
     seeded = {"random_state": st.just(0)} if "random_state" in model._get_param_names() else {}
-    return st.builds(model, **{**seeded, **PARAMETERS[model.__name__]})
+    return st.builds(model, **{**seeded, **parameters(model)})
 
 
 def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     """What the model's naive twin makes of the stream."""
-    parameters = estimator.get_params()
+    settings = estimator.get_params()
     if type(estimator).__name__ == "AdaptiveCCM":
-        known = adaptive_twin(X, tuning=estimator._tuning, **parameters)
+        known = adaptive_twin(X, tuning=estimator._tuning, **settings)
         del known["statistics"]
         return known
-    random_state, init = parameters.pop("random_state"), parameters.pop("init", "first")
+    random_state, init = settings.pop("random_state", None), settings.pop("init", "first")
     if type(estimator).__name__ == "CCM":
-        n_slots = parameters.pop("n_slots")
+        n_slots = settings.pop("n_slots")
         rng = np.random.default_rng(random_state)
         shape = (len(X) + 1, n_slots, X.shape[1])
         slots = rng.random(shape) if init == "uniform" else rng.standard_normal(shape)
         slots /= np.linalg.norm(slots, axis=-1, keepdims=True)
-        if parameters["recall_vigilance"] is None:
-            parameters["recall_vigilance"] = parameters["vigilance"]
-        return ccm.naive(X, list(slots.astype(X.dtype)), **parameters)
-    return importlib.import_module(type(estimator).__module__).naive(X, **parameters)
+        if settings["recall_vigilance"] is None:
+            settings["recall_vigilance"] = settings["vigilance"]
+        return ccm.naive(X, list(slots.astype(X.dtype)), **settings)
+    return importlib.import_module(type(estimator).__module__).naive(X, **settings)
 
 
 def snapshot(estimator: Any) -> dict[str, Any]:

@@ -36,7 +36,8 @@ from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.layers.window import WindowLayer
 from ccmem.memory import Event
 from ccmem.models._blocks import BlockMemory
-from ccmem.predictors import GatedMLP, OnlineMLP
+from ccmem.predictors.gated import GatedMLP
+from ccmem.predictors.mlp import OnlineMLP
 from ccmem.readout import ModalClassifier
 
 try:

@@ -6,19 +6,13 @@ import argparse
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ccmem import registry
+
 if TYPE_CHECKING:
     from ccmem.living.learner import Learner
 
-MODELS = {
-    "adaptive": "AdaptiveCCM",
-    "ccm": "CCM",
-    "wta": "IncrementalWTA",
-    "gmm": "IncrementalGMM",
-    "artc2a": "ARTC2A",
-    "mlp": "OnlineMLP",
-    "gated-mlp": "GatedMLP",
-}
-"""Name on the command line -> class."""
+DEFAULT_MODEL = "adaptive"
+_WORDS_OF_0_1 = {"gated-mlp": "gated"}
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
@@ -51,16 +45,16 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
     """A fresh model with the parameters given as NAME=VALUE; on a memory, labels are read out by its units."""
     import ccmem
 
-    kind = MODELS.get(name.lower(), name)
-    if kind not in MODELS.values():
-        raise ValueError(f"--model {name} is unknown; known are {', '.join(MODELS)}")
-    estimator = getattr(ccmem, kind)
-    needs_labels = kind in ("OnlineMLP", "GatedMLP")
+    kind = class_name(name)
+    if kind not in registry.COMMAND_WORDS.values():
+        raise ValueError(f"--model {name} is unknown; known are {', '.join(registry.COMMAND_WORDS)}")
+    estimator = registry.load(kind)
+    needs_labels = kind in registry.PREDICTORS
     if needs_labels and not labelled:
         raise ValueError(f"--model {name} learns from labels; name their column with --label")
     names = estimator._get_param_names()
     values: dict[str, Any] = {"random_state": 0} if "random_state" in names else {}
-    if kind == "GatedMLP":
+    if "memory" in names:
         values["memory"] = ccmem.AdaptiveCCM()
     model = estimator(**values)
     for setting in settings:
@@ -82,7 +76,7 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
 
     model = learner.model
     wrong = []
-    if args.model is not None and MODELS.get(args.model.lower(), args.model) != type(_inner(model)).__name__:
+    if args.model is not None and class_name(args.model) != type(_inner(model)).__name__:
         wrong.append(f"--model {args.model} (it holds {model_name(model)})")
     for setting in args.param:
         key, _, text = setting.partition("=")
@@ -106,6 +100,11 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
             f"{args.checkpoint} was begun otherwise: {'; '.join(wrong)}; leave that out to go on, or name a new "
             "checkpoint"
         )
+
+
+def class_name(word: str) -> str:
+    """The class that a word of the command line stands for, which may be its name."""
+    return registry.COMMAND_WORDS.get(_WORDS_OF_0_1.get(word.lower(), word.lower()), word)
 
 
 def model_name(model: Any) -> str:

@@ -140,7 +140,8 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _store(args: argparse.Namespace) -> Store:
     """The store, made if it is not there yet, and what was asked for if it is."""
-    from ccmem.commands._shared import MODELS, build_model
+    from ccmem import registry
+    from ccmem.commands._shared import DEFAULT_MODEL, build_model, class_name
     from ccmem.fleet import tables
     from ccmem.fleet.step import Recipe
     from ccmem.fleet.store import BUCKETS, Store
@@ -155,8 +156,8 @@ def _store(args: argparse.Namespace) -> Store:
         if not 1 <= buckets <= 999:
             raise ValueError(f"--buckets {buckets}: from 1 to 999")
         columns = tables.choose(args.sources, args.key, args.order, args.features, args.label, args.dtype or "float32")
-        name = args.model or "adaptive"
-        if MODELS.get(name.lower(), name) in ("OnlineMLP", "GatedMLP"):
+        name = args.model or DEFAULT_MODEL
+        if class_name(name) in registry.PREDICTORS:
             raise ValueError(f"--model {name}: a fleet is made of memories")
         model = build_model(name, args.param, args.label is not None)
         return Store.create(args.store, Recipe(model, args.scale or "none"), columns, buckets)
@@ -170,7 +171,7 @@ def _store(args: argparse.Namespace) -> Store:
         "scale": (args.scale, store.recipe.scale),
         "dtype": (args.dtype, store.columns.dtype),
         "buckets": (args.buckets, store.buckets),
-        "model": (args.model and MODELS.get(args.model.lower(), args.model), type(inner).__name__),
+        "model": (args.model and class_name(args.model), type(inner).__name__),
     }
     wrong = [f"--{name} {new} (it has {old})" for name, (new, old) in given.items() if new is not None and new != old]
     if args.param:

@@ -42,12 +42,14 @@ _STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    from ccmem.commands._shared import add_source_options
+    from ccmem import registry
+    from ccmem.commands._shared import DEFAULT_MODEL, add_source_options
     from ccmem.commands.watch import add_page_options
 
     add_source_options(parser)
     parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (a safetensors file)")
-    parser.add_argument("--model", help="ccm (default), wta, gmm, artc2a, mlp or gated-mlp; fixed by the first run")
+    words = ", ".join(word for word in registry.COMMAND_WORDS if word != DEFAULT_MODEL)
+    parser.add_argument("--model", help=f"{DEFAULT_MODEL} (default), {words}; fixed by the first run")
     parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
     parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
     parser.add_argument(
@@ -172,9 +174,9 @@ class _Run:
         return RunPage(learner, self.args, lambda: self._save(learner, None))
 
     def _new_model(self) -> Any:
-        from ccmem.commands._shared import build_model
+        from ccmem.commands._shared import DEFAULT_MODEL, build_model
 
-        return build_model(self.args.model or "adaptive", self.args.param, self.args.label is not None)
+        return build_model(self.args.model or DEFAULT_MODEL, self.args.param, self.args.label is not None)
 
     def _new_learner(self) -> Learner:
         from ccmem.layers.window import WindowLayer

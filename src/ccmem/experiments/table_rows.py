@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ccmem import registry
 from ccmem._typing import FloatArray
 
 TRAINING_IMAGES = "training images"
@@ -116,12 +117,12 @@ def _models_in(value: Any) -> list[str]:
 
 def model_class(name: str) -> Any:
     """A model's class by its name: a memory, a predictor or a rival."""
-    for module in ("ccmem", "ccmem.predictors", "ccmem.rivals"):
-        try:
-            return getattr(import_module(module), name)
-        except (AttributeError, ModuleNotFoundError):
-            continue
-    raise ValueError(f"there is no model {name!r} in ccmem")
+    if name in registry.ESTIMATORS:
+        return registry.load(name)
+    rivals = import_module("ccmem.rivals")
+    if name not in rivals.__all__:
+        raise ValueError(f"there is no model {name!r} in ccmem")
+    return getattr(rivals, name)
 
 
 @cache

@@ -17,7 +17,7 @@ from ccmem._typing import FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
 from ccmem.living.scaling import SCALES, Scale
 from ccmem.memory import Event
-from ccmem.models import AdaptiveCCM
+from ccmem.models.adaptive import AdaptiveCCM
 from ccmem.persistence.checkpoint import CheckpointError, decode, encode
 from ccmem.readout import ModalClassifier
 

@@ -4,10 +4,18 @@ A layer is a transformer that learns from the first samples of a stream and then
 what is learned from its features stays true.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from ccmem.layers.patch import PatchLayer
-from ccmem.layers.stack import Stack
-from ccmem.layers.window import WindowLayer
+from ccmem import registry
 
-__all__ = ["PatchLayer", "Stack", "WindowLayer"]
+__all__ = registry.names("ccmem.layers")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return registry.load(name)
+    raise AttributeError(f"module 'ccmem.layers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,9 +1,17 @@
-"""The published models, one per file. ``__all__`` is THE list: tests, the command and the docs go by it."""
+"""The published models, one per file; ``ccmem/__init__.pyi`` lists them."""
 
-from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.models.artc2a import ARTC2A
-from ccmem.models.ccm import CCM
-from ccmem.models.gmm import IncrementalGMM
-from ccmem.models.wta import IncrementalWTA
+from typing import Any
 
-__all__ = ["ARTC2A", "CCM", "AdaptiveCCM", "IncrementalGMM", "IncrementalWTA"]
+from ccmem import registry
+
+__all__ = registry.names("ccmem.models")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return registry.load(name)
+    raise AttributeError(f"module 'ccmem.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,36 +1,20 @@
 """Python values to JSON plus arrays and back: the few types that parameters and learned state are made of.
 
 An estimator becomes its class name, its parameters and what ``_export()`` gives; on the way back the class is looked up
-in ``CLASSES`` and ``_import()`` gets the same dictionary, to be checked there. Anything else is refused.
+in :mod:`ccmem.registry` and ``_import()`` gets the same dictionary, to be checked there. Anything else is refused.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 
+from ccmem import registry
 from ccmem.persistence.tensorfile import Array, storable
 from ccmem.persistence.upgrades import upgraded
-
-CLASSES = {
-    "ARTC2A": "ccmem.models",
-    "AdaptiveCCM": "ccmem.models",
-    "CCM": "ccmem.models",
-    "DiscriminantClassifier": "ccmem.predictors",
-    "GatedMLP": "ccmem.predictors",
-    "IncrementalGMM": "ccmem.models",
-    "IncrementalWTA": "ccmem.models",
-    "ModalClassifier": "ccmem.readout",
-    "OnlineMLP": "ccmem.predictors",
-    "PatchLayer": "ccmem.layers",
-    "Stack": "ccmem.layers",
-    "WindowLayer": "ccmem.layers",
-}
-"""What a checkpoint may hold: class -> the module it is imported from. Nothing else is ever looked up by name."""
 
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 
@@ -67,7 +51,7 @@ def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, np.random.RandomState):
         return {"$random_state": _plain(value.get_state(legacy=False))}
     name = type(value).__name__
-    if name in CLASSES and type(value).__module__.startswith("ccmem."):
+    if name in registry.ESTIMATORS and type(value).__module__.startswith("ccmem."):
         fitted = value._export() if value.__sklearn_is_fitted__() else None
         return {
             "$estimator": name,
@@ -144,8 +128,12 @@ def _scalar(value: Any) -> Any:
 
 def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bool) -> Any:
     name = value["$estimator"]
-    if set(value) != {"$estimator", "parameters", "fitted"} or not isinstance(name, str) or name not in CLASSES:
-        raise ValueError(f"{name!r} is not a model that can be loaded; known are {', '.join(CLASSES)}")
+    if (
+        set(value) != {"$estimator", "parameters", "fitted"}
+        or not isinstance(name, str)
+        or name not in registry.ESTIMATORS
+    ):
+        raise ValueError(f"{name!r} is not a model that can be loaded; known are {', '.join(registry.ESTIMATORS)}")
     parameters = unpack(value["parameters"], arrays, build)
     fitted = unpack(value["fitted"], arrays, build)
     if not isinstance(parameters, dict) or not (fitted is None or isinstance(fitted, dict)):
@@ -153,7 +141,7 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
     name, parameters = upgraded(name, parameters)
     if not build:
         return {"class": name, "parameters": parameters, "fitted": fitted}
-    kind = getattr(importlib.import_module(CLASSES[name]), name)
+    kind = registry.load(name)
     unknown = set(parameters) - set(_parameter_names(kind))  # one that is missing is newer than the file: its default
     if unknown:
         raise ValueError(f"{name} has parameters in this file that this library does not know: {', '.join(unknown)}")

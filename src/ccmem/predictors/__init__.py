@@ -1,7 +1,17 @@
 """Classifiers that learn online: networks, alone or gated by a memory's task pointer, and a discriminant readout."""
 
-from ccmem.predictors.discriminant import DiscriminantClassifier
-from ccmem.predictors.gated import GatedMLP
-from ccmem.predictors.mlp import OnlineMLP
+from typing import Any
 
-__all__ = ["DiscriminantClassifier", "GatedMLP", "OnlineMLP"]
+from ccmem import registry
+
+__all__ = registry.names("ccmem.predictors")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return registry.load(name)
+    raise AttributeError(f"module 'ccmem.predictors' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
