@@ -19,8 +19,8 @@ import numpy as np
 from ccmem._typing import FloatArray, IntArray
 from ccmem.labels import sorted_union
 from ccmem.memory import JOURNALED, UNITS, grown
-from ccmem.models import AdaptiveCCM
 from ccmem.models._blocks import BLOCKS
+from ccmem.models.adaptive import AdaptiveCCM
 from ccmem.models.adaptive.change import list_members
 from ccmem.models.adaptive.merging import merge_cheapest
 from ccmem.models.adaptive.signature import COUNT, PAIRS, PRODUCT, SQUARE, VARIANCE, WANDER, WEIGHT, limit
