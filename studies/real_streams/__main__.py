@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import time
 from pathlib import Path
 
@@ -33,6 +32,7 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="*", metavar="DETECTOR", help="run these, keep what the files say of the others"
     )
+    parser.add_argument("--docs", type=Path, help="folder of the docs: write tables and picture into the page there")
     args = parser.parse_args()
     if args.data is None:
         parser.error("say where the data are: --data FOLDER")
@@ -46,13 +46,15 @@ def main() -> None:
         if args.only and file.exists() and part in ("skab", "tep", "controls"):
             others = [row for row in json.loads(file.read_text())["rows"] if row["detector"] not in args.only]
             rows = sorted(rows + others, key=lambda row: DETECTORS.index(row["detector"]))
-        record = {"ccmem": ccmem.__version__, "python": platform.python_version(), "rows": rows}
-        file.write_text(json.dumps(record, indent=1) + "\n")
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        file.write_text(f'{{"ccmem": "{ccmem.__version__}", "rows": [\n{lines}\n]}}\n')
         print(f"{part}: {seconds} s of processor time", flush=True)
     found = tables.read(args.out)
     (args.out / "tables.md").write_text(tables.markdown(found))
-    tables.picture(found, args.out / "detectors.png")
     print(tables.markdown(found))
+    if args.docs:
+        tables.into_page(found, args.docs / "real_streams.md")
+        tables.picture(found, args.docs / "_static" / "real_streams.png")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ def markdown(parts: dict[str, list[dict[str, Any]]]) -> str:
     return "\n\n".join(shown) + "\n"
 
 
+def into_page(parts: dict[str, list[dict[str, Any]]], page: Path) -> None:
+    """Put the tables between the two marks of a page."""
+    begin, end = "<!-- tables -->", "<!-- end of tables -->"
+    before, _, rest = page.read_text().partition(begin)
+    page.write_text(f"{before}{begin}\n\n{markdown(parts)}\n{end}{rest.partition(end)[2]}")
+
+
 def _recordings(rows: list[dict[str, Any]]) -> str:
     columns = ["onsets", "returns", "false", "repeated", "median delay", "V"]
     n, m = rows[0]["recordings"], rows[0]["of returns"]
