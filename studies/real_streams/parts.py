@@ -14,7 +14,7 @@ from ccmem import AdaptiveCCM, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
-from .peers import PEERS, Detect, Found, standardised
+from .peers import PEERS, Detect, Found, Peer, standardised
 
 PHASES = (0, 4, 8, 12, 16)
 """Rows left out at the start of a recording: where batches begin is chance, so figures are means over these."""
@@ -22,6 +22,7 @@ CONTROL_ROWS = 100_000
 SLOW_ROWS = 20_000
 OURS = "AdaptiveCCM"
 DETECTORS = [OURS, *(peer.name for peer in PEERS)]
+CURVE = ("onsets", "returns", "false", "repeated")
 BUDGET = 1
 """Alarms that a peer within the budget may raise on all that is normal of a set of recordings."""
 
@@ -48,6 +49,11 @@ def alarms(detect: Detect, normal: list[Any], warm_up: int) -> int:
     return sum(step >= warm_up for X in normal for step in detect(X).steps)
 
 
+def made(peer: Peer, setting: Any) -> Detect:
+    """A peer with this setting, on standardised columns."""
+    return lambda X: peer.make(setting)(standardised(X))
+
+
 def _detectors(normal: list[Any], warm_up: int, names: list[str] | None = None) -> list[tuple[str, str, Detect | None]]:
     """Name, setting and function of every peer: with its default, and with the most sensitive setting of its parameter
     that raises no more than ``BUDGET`` alarms on what is normal.
@@ -57,17 +63,14 @@ def _detectors(normal: list[Any], warm_up: int, names: list[str] | None = None) 
         if names is not None and peer.name not in names:
             continue
 
-        def made(setting: Any, make: Any = peer.make) -> Detect:
-            return lambda X: make(setting)(standardised(X))
-
-        rows.append((peer.name, f"default {peer.parameter} {peer.default:g}", made(peer.default)))
+        rows.append((peer.name, f"default {peer.parameter} {peer.default:g}", made(peer, peer.default)))
         if not peer.slow:
-            within = (s for s in peer.grid if alarms(made(s), normal, warm_up) <= BUDGET)
+            within = (s for s in peer.grid if alarms(made(peer, s), normal, warm_up) <= BUDGET)
             setting = next(within, None)
             if setting is None:
                 rows.append((peer.name, "no setting within the budget", None))
             else:
-                rows.append((peer.name, f"within budget: {peer.parameter} {setting:g}", made(setting)))
+                rows.append((peer.name, f"within budget: {peer.parameter} {setting:g}", made(peer, setting)))
     return rows
 
 
@@ -96,6 +99,10 @@ def _compared(
         rows[0]["alarms without a fault"] = alarms(memory, normal, warm_up)
     for name, setting, detect in _detectors(normal, warm_up, names):
         rows.append(_recordings(name, setting, detect, recordings, warm_up, (0,)))
+        peer = next(peer for peer in PEERS if peer.name == name)
+        if setting.startswith("default") and not peer.slow:  # what other budgets would give
+            curve = [_recordings(name, "", made(peer, s), recordings, warm_up, (0,)) for s in peer.grid]
+            rows[-1]["curve"] = [{key: point[key] for key in CURVE} for point in curve]
         print(f"  {name}, {setting}: {rows[-1].get('seconds')} s", flush=True)
     return rows
 
@@ -192,6 +199,10 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
     if names is None or OURS in names:
         found = {name: len(memory(X).steps) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)}
         rows.append({"detector": OURS, "setting": "defaults"} | found)
+        windows = {
+            name: len(signal_changes(X[:, 0])[0]) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)
+        }
+        rows.append({"detector": OURS, "setting": "behind WindowLayer, the first column"} | windows)
         if names == [OURS]:
             return rows
     streams = list(data.controls(SLOW_ROWS))

@@ -46,8 +46,8 @@ def into_page(parts: dict[str, list[dict[str, Any]]], page: Path) -> None:
 def _recordings(rows: list[dict[str, Any]]) -> str:
     columns = ["onsets", "returns", "false", "repeated", "median delay", "V"]
     n, m = rows[0]["recordings"], rows[0]["of returns"]
-    heads = ["detector", "setting", f"faults of {n:.0f}", *([f"returns of {m:.0f}"] if m else []), *columns[2:], "s"]
-    keys = ["onsets", *(["returns"] if m else []), *columns[2:], "seconds"]
+    heads = ["detector", "setting", f"faults of {n:.0f}", *([f"returns of {m:.0f}"] if m else []), *columns[2:]]
+    keys = ["onsets", *(["returns"] if m else []), *columns[2:]]
     return table(heads, [[row["detector"], row["setting"], *(row.get(key) for key in keys)] for row in rows])
 
 
@@ -89,40 +89,36 @@ TABLES = {
 
 
 def picture(parts: dict[str, list[dict[str, Any]]], file: Path) -> None:
-    """Faults and returns noticed against false alarms, every detector one mark."""
+    """Changes noticed against false and repeated alarms: a line a peer, over all settings of its parameter."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     names = [part for part in ("skab", "tep") if part in parts]
-    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 3.8), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 4.2), squeeze=False, layout="constrained")
     for ax, part in zip(axes[0], names, strict=True):
+        n, m = parts[part][0]["recordings"], parts[part][0]["of returns"]
         for row in parts[part]:
-            if "onsets" not in row:
-                continue
-            n = row["recordings"] + row["of returns"]
-            share = (row["onsets"] + row["returns"]) / n
-            false = (row["false"] + row["repeated"]) / row["recordings"]
-            ours, calibrated = row["setting"] == "defaults", row["setting"].startswith("within")
-            ax.plot(
-                false + 0.01,
-                share,
-                "*" if ours else "o",
-                ms=13 if ours else 6,
-                mfc="C3" if ours else "C0" if calibrated else "none",
-                mec="C3" if ours else "C0",
-            )
-            ax.annotate(row["detector"], (false + 0.01, share), fontsize=7, xytext=(4, 3), textcoords="offset points")
-        ax.set(
-            xscale="log",
-            xlabel="false and repeated alarms a recording",
-            ylim=(-0.03, 1.05),
-            ylabel="changes noticed",
-            title={"skab": "SKAB", "tep": "Tennessee Eastman"}[part],
-        )
-    axes[0, 0].plot([], [], "o", mfc="C0", mec="C0", label="peer within the budget")
-    axes[0, 0].plot([], [], "o", mfc="none", mec="C0", label="peer with its default")
+            points = row.get("curve") or ([row] if "onsets" in row and row["setting"].startswith("default") else [])
+            ours = row["setting"] == "defaults"
+            found = sorted(_point(point, n, m) for point in (points or [row] * ours))
+            if ours:
+                ax.plot(*found[0], "*", color="C3", ms=14, zorder=5, label=row["detector"])
+            elif found:
+                style = "--" if row["detector"] in OFFLINE else "-"
+                ax.plot(*zip(*found, strict=True), style, marker="o", ms=3, lw=1, label=row["detector"])
+        ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
+        ax.set(xlabel="false and repeated alarms a recording", ylim=(-0.03, 1.05), xlim=(-0.02, 60))
+        ax.set(ylabel="changes noticed", title={"skab": "SKAB", "tep": "Tennessee Eastman"}[part])
+        ax.grid(alpha=0.3)
     axes[0, 0].legend(fontsize=7, loc="lower right")
     figure.savefig(file, dpi=130)
     plt.close(figure)
+
+
+OFFLINE = ("ruptures", "ClaSP")
+
+
+def _point(row: dict[str, Any], n: float, m: float) -> tuple[float, float]:
+    return (row["false"] + row["repeated"]) / n, (row["onsets"] + row["returns"]) / (n + m)
