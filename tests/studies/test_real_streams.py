@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 pytest.importorskip("scipy")
-from studies.real_streams import peers, tssb
+from studies.real_streams import peers, tables, tssb
 
 
 def test_a_series_is_cut_as_the_benchmark_does(tmp_path: Path) -> None:
@@ -45,3 +45,13 @@ def test_peers_see_a_step_and_little_else(name: str) -> None:
     assert len(peer.make(quiet)(X).steps) <= 1
     X[600:, 1] += 6
     assert any(600 <= step < 720 for step in peer.make(quiet)(X).steps)
+
+
+def test_the_page_shows_what_the_evidence_says(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    page, copy = root / "docs" / "real_streams.md", tmp_path / "page.md"
+    copy.write_text(page.read_text())
+    found = tables.read(root / "studies" / "evidence" / "real_streams")
+    tables.into_page(found, copy)
+    assert copy.read_text() == page.read_text()
+    assert (root / "studies" / "evidence" / "real_streams" / "tables.md").read_text() == tables.markdown(found)
