@@ -1,6 +1,6 @@
 # Every target makes its own environment in .venv; nothing needs to be installed by hand.
 #   make reproduce   the paper's tables and figures beside ours
-#   make test        lint, types, tests (TORCH=1 adds PyTorch and the tests that need it)
+#   make test        lint, types, tests (TORCH=1, DASK=1, SPARK=1 add these and the tests that need them)
 #   make bench       speed against the limit and against peers (TORCH=1 adds PyTorch to them)
 #   make docs        the documentation site, into docs/_build/html
 
@@ -8,6 +8,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?=
+DASK ?=
+SPARK ?=
 TORCH_VERSION ?= 2.13.0
 ARGS ?=
 
@@ -29,7 +31,7 @@ $(VENV)/.has-pytorch: | $(BIN)/python
 reproduce: $(VENV)/.has-reproduce
 	$(BIN)/ccmem reproduce $(ARGS)
 
-test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test
+test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test $(if $(DASK),$(VENV)/.has-dask) $(if $(SPARK),$(VENV)/.has-spark)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,9 +1,9 @@
 """A Spark driver for the tests: learn what lies in a folder, batch after batch, and end; may kill itself on the way.
 
-    python spark_driver.py ROWS EVENTS CHECKPOINT [before|after NUMBER]
+    python spark_driver.py ROWS EVENTS CHECKPOINT FEATURES [before|after NUMBER]
 
-With ``before`` or ``after`` it dies around the moment at which the events of a batch take their place: before it they
-are lost, after it they are written but the batch is not committed.
+With ``before`` or ``after`` it dies, with all of its process group, around the moment at which the events of a batch
+take their place: before it they are lost, after it they are written but the batch is not committed.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ def main() -> None:
     from ccmem import AdaptiveCCM
 
     rows, events, checkpoint = sys.argv[1:4]
-    if len(sys.argv) > 4:
-        when, place, rename, seen = sys.argv[4], int(sys.argv[5]), Path.rename, [0]
+    features = [f"x{i}" for i in range(int(sys.argv[4]))]
+    if len(sys.argv) > 5:
+        when, place, rename, seen = sys.argv[5], int(sys.argv[6]), Path.rename, [0]
 
         def dying(self: Path, target: Path) -> Path:
             seen[0] += 1
             if seen[0] == place and when == "before":
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.killpg(0, signal.SIGKILL)
             result = rename(self, target)
             if seen[0] == place:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.killpg(0, signal.SIGKILL)
             return result
 
         Path.rename = dying  # type: ignore[method-assign, assignment]
     spark = session()
-    schema = "machine string, time bigint, a float, b float, c float"
+    schema = ", ".join(["machine bigint", "time bigint", *(f"{name} float" for name in features)])
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(rows)  # type: ignore[attr-defined]
-    recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=2), "standard")
-    found = ccmem.spark.learn(stream, key="machine", order="time", features=["a", "b", "c"], recipe=recipe)
+    recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=5))
+    found = ccmem.spark.learn(stream, key="machine", order="time", features=features, recipe=recipe)
     ccmem.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()
 
 

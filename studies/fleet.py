@@ -1,0 +1,343 @@
+"""The figures behind docs/fleet.md: kills of every shell, cost of a key and of a row, many keys on this machine.
+
+    python -m studies.fleet kills plain --kills 20
+    python -m studies.fleet kills dask --kills 20
+    python -m studies.fleet kills spark --kills 20
+    python -m studies.fleet cost
+    python -m studies.fleet scale --keys 100000
+
+Each writes a JSON file to studies/evidence/fleet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EVIDENCE = Path(__file__).parent / "evidence" / "fleet"
+FEATURES = [f"x{i}" for i in range(8)]
+
+
+def table_of(n_keys: int, n_rows: int, seed: int = 0) -> Any:
+    """Rows of all keys, interleaved in time; every key changes between two states of its own."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    key, moment = np.tile(np.arange(n_keys), n_rows), np.repeat(np.arange(n_rows), n_keys)
+    centres = rng.normal(size=(n_keys, 2, len(FEATURES))).astype(np.float32)
+    X = centres[key, moment // 120 % 2] + rng.normal(0, 0.3, (len(key), len(FEATURES))).astype(np.float32)
+    columns = {name: X[:, i] for i, name in enumerate(FEATURES)}
+    return pa.table({"machine": pa.array(key.astype(np.int64)), "time": pa.array(moment.astype(np.int64)), **columns})
+
+
+def write_rows(folder: Path, n_keys: int, n_rows: int, files: int) -> None:
+    """The rows as Parquet files, one after the other in time."""
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    table = table_of(n_keys, n_rows)
+    each = -(-n_rows // files) * n_keys
+    for i in range(files):
+        name = folder / f"rows-{i:03d}.parquet"
+        parquet.write_table(table.slice(i * each, each), name, row_group_size=250_000, use_dictionary=False)
+        os.utime(name, (1_000_000_000 + i, 1_000_000_000 + i))
+
+
+def command(rows: Path, store: Path, *more: str) -> list[str]:
+    """``ccmem fleet learn`` as a person would call it."""
+    fixed = ["--key", "machine", "--order", "time", "--param", "n_slots=5", "--buckets", "16", "--json"]
+    return [sys.executable, "-m", "ccmem.cli", "fleet", "learn", str(rows), "--store", str(store), *fixed, *more]
+
+
+def content(store: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
+    """States by key and events, sorted."""
+    from pyarrow import parquet
+
+    from ccmem.fleet.store import Store
+
+    opened = Store(store)
+    states = {key: state for bucket in range(opened.buckets) for key, state in opened.states(bucket)}
+    events = parquet.read_table(store / "events").to_pylist()
+    return states, sorted(tuple(event.values()) for event in events)
+
+
+def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
+    """The same from a loop over keys."""
+    from pyarrow import parquet
+
+    from ccmem import AdaptiveCCM
+    from ccmem.fleet import Recipe, Rows, step
+
+    table = parquet.read_table(rows).sort_by([("machine", "ascending"), ("time", "ascending")])
+    keys, order = table.column("machine").to_numpy(), table.column("time").to_numpy()
+    X = np.stack([table.column(name).to_numpy() for name in FEATURES], axis=1)
+    states, events = {}, []
+    for part in np.split(np.arange(len(keys)), np.flatnonzero(np.diff(keys)) + 1):
+        key = int(keys[part[0]])
+        state, happened = step(key, None, Rows(order[part], X[part]), Recipe(AdaptiveCCM(n_slots=5)))
+        assert state is not None
+        states[key] = state
+        events += [tuple(event) for event in happened]
+    return states, sorted(events)
+
+
+# Kills --------------------------------------------------------------------------------------------------------------
+
+
+def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
+    """SIGKILL to the command at random moments; its two workers have to end by themselves."""
+    store, done, attempts, longest = work / "store", 0, 0, 12.0
+    while True:
+        attempts += 1
+        began = time.monotonic()
+        child = subprocess.Popen(
+            command(rows, store, "--workers", "2"), stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            child.wait(rng.uniform(0.5, longest) if done < kills else None)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            done += 1
+            continue
+        assert child.returncode == 0, child.returncode
+        longest = max(2.0, min(longest, time.monotonic() - began))
+        if done >= kills:
+            return {"kills": done, "attempts": attempts, "equal": content(store) == plain(rows)}
+        assert content(store) == plain(rows)
+        shutil.rmtree(store)
+
+
+def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
+    """SIGKILL to workers of a local cluster while it learns, again and again."""
+    from ccmem import AdaptiveCCM
+    from ccmem.fleet import Recipe, local, tables
+    from ccmem.fleet.dask import client, map_on
+    from ccmem.fleet.store import Store
+
+    done, runs, wanted, equal = 0, 0, plain(rows), True
+    with client("local", 2) as connected:
+        while done < kills:
+            runs += 1
+            store = work / f"store-{runs}"
+            columns = tables.choose([str(rows)], "machine", "time", None)
+            made = Store.create(store, Recipe(AdaptiveCCM(n_slots=5)), columns, 16)
+            over = threading.Event()
+
+            def murder(over: threading.Event = over) -> None:
+                nonlocal done
+                while done < kills and not over.wait(rng.uniform(0.3, 3.0)):
+                    pids = [nanny.pid for nanny in connected.cluster.workers.values() if nanny.pid]
+                    if pids:
+                        os.kill(rng.choice(pids), signal.SIGKILL)
+                        done += 1
+
+            thread = threading.Thread(target=murder)
+            thread.start()
+            try:
+                local.learn(made, [str(rows)], lambda tasks: map_on(connected, local.perform, tasks))
+            finally:
+                over.set()
+                thread.join()
+            equal = equal and content(store) == wanted
+            shutil.rmtree(store)
+    return {"kills": done, "runs": runs, "equal": equal}
+
+
+def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
+    """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments."""
+    from pyarrow import parquet
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fleet"))
+    import spark_driver  # type: ignore[import-not-found]
+
+    import ccmem.spark
+
+    driver = [sys.executable, spark_driver.__file__, str(rows), str(work / "events"), str(work / "checkpoint"), "8"]
+    counts = {"before the events": 0, "between events and commit": 0, "at a random moment": 0}
+    while True:
+        done = sum(counts.values())
+        kind = list(counts)[done % 3] if done < kills else None
+        more = {"before the events": ["before", "1"], "between events and commit": ["after", "1"]}.get(str(kind), [])
+        child = subprocess.Popen([*driver, *more], start_new_session=True, stderr=subprocess.DEVNULL)
+        try:
+            child.wait(rng.uniform(5, 40) if kind == "at a random moment" else None)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        if child.returncode == 0:
+            break
+        assert kind is not None, child.returncode
+        counts[kind] += 1
+        print(f"{done + 1} kills", file=sys.stderr, flush=True)
+    states = dict(ccmem.spark.states(spark_driver.session(), work / "checkpoint"))
+    parts = [parquet.read_table(part) for part in sorted((work / "events").glob("batch-*"))]
+    events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
+    return {
+        "kills": sum(counts.values()),
+        "when": counts,
+        "batches": len(parts),
+        "equal": (states, events) == plain(rows),
+    }
+
+
+def kills(args: argparse.Namespace) -> dict[str, Any]:
+    """Kill a shell many times and compare what comes out with a loop over keys, to the last byte."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        files = 12 if args.shell == "spark" else 3
+        write_rows(work / "rows", args.keys, 360, files)
+        shell = {"plain": kill_plain, "dask": kill_dask, "spark": kill_spark}[args.shell]
+        facts = shell(work / "rows", work, args.kills, random.Random(args.seed))
+    return {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
+
+
+# Cost ---------------------------------------------------------------------------------------------------------------
+
+
+def cost(args: argparse.Namespace) -> dict[str, Any]:
+    """Processor time of a key and of a row, and bytes: medians over many repeats in one process."""
+    from ccmem import AdaptiveCCM, from_bytes
+    from ccmem.fleet import Recipe, Rows, step
+
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 8))
+    X = np.concatenate([centres[i % 4] + 0.3 * rng.normal(size=(500, 8)) for i in range(6)])
+    facts: dict[str, Any] = {}
+    for dtype in (np.float32, np.float64):
+        memory = AdaptiveCCM().partial_fit(X.astype(dtype))
+        data = memory.to_bytes()
+        again = from_bytes(data)
+        facts[np.dtype(dtype).name] = {
+            "blocks": memory.n_blocks_,
+            "units": memory.n_units_,
+            "bytes": len(data),
+            "bytes_in_memory": sum(array.nbytes for array in again._state),
+            "to_bytes_ms": _processor_ms(memory.to_bytes),
+            "from_bytes_ms": _processor_ms(lambda data=data: from_bytes(data)),
+        }
+    recipe, rows = Recipe(), X.astype(np.float32)
+    state, _ = step(1, None, Rows(np.arange(2500), rows[:2500]), recipe)
+    one = _processor_ms(lambda: step(1, state, Rows(np.array([2500]), rows[2500:2501]), recipe))
+    many = _processor_ms(lambda: step(1, state, Rows(np.arange(2500, 3000), rows[2500:]), recipe))
+    facts["step_of_one_row_ms"] = one
+    facts["step_of_500_rows_ms"] = many
+    facts["row_us"] = (many - one) / 499 * 1000
+    facts["state_bytes"] = len(state or b"")
+    facts["new_key_of_200_rows_ms"] = _processor_ms(lambda: step(1, None, Rows(np.arange(200), rows[:200]), recipe))
+    facts["plain_200_rows_ms"] = _processor_ms(lambda: AdaptiveCCM().partial_fit(rows[:200]))
+    return facts
+
+
+def _processor_ms(function: Any, repeats: int = 300) -> float:
+    """The tenth of the times that is lowest, at its upper end: what others do on the machine shows least there."""
+    function()
+    times = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        function()
+        times.append(time.thread_time() - start)
+    return round(float(np.quantile(times, 0.1)) * 1000, 4)
+
+
+def scale(args: argparse.Namespace) -> dict[str, Any]:
+    """Many keys through the command on one and on two workers, beside a plain loop over rows sorted by key."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from ccmem import AdaptiveCCM
+
+    n_rows, facts = 200, {"keys": args.keys, "rows": args.keys * 200}
+    with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
+        work = Path(folder)
+        for start in range(0, args.keys, 10_000):  # a file per 10,000 keys: rows of a file are interleaved in time
+            part = min(10_000, args.keys - start)
+            table = table_of(part, n_rows, seed=start)
+            keys = table.column("machine").to_numpy() + start
+            (work / "rows").mkdir(exist_ok=True)
+            table = table.set_column(0, "machine", pa.array(keys))
+            parquet.write_table(
+                table, work / "rows" / f"{start:07d}.parquet", row_group_size=250_000, use_dictionary=False
+            )
+        del table, keys
+        sample = table_of(min(args.keys, 2000), n_rows).sort_by([("machine", "ascending"), ("time", "ascending")])
+        X = np.stack([sample.column(name).to_numpy() for name in FEATURES], axis=1).reshape(-1, n_rows, len(FEATURES))
+        AdaptiveCCM(n_slots=5).partial_fit(X[0])
+        wall, processor = time.monotonic(), time.process_time()
+        for rows in X:
+            AdaptiveCCM(n_slots=5).partial_fit(rows)
+        facts["plain_loop"] = _rates(len(X) * n_rows, time.monotonic() - wall, time.process_time() - processor)
+        for workers in args.workers:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            wall = time.monotonic()
+            done = subprocess.run(
+                command(work / "rows", work / f"store-{workers}", "--workers", str(workers)),
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            wall = time.monotonic() - wall
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            told = json.loads(done.stdout)
+            size = sum(file.stat().st_size for file in (work / f"store-{workers}" / "memories").iterdir())
+            facts[f"workers_{workers}"] = {
+                **_rates(told["rows"], wall, used),
+                "largest_process_mb": round(after.ru_maxrss / 1024),
+                "keys": told["keys"],
+                "events": told["events"],
+                "store_bytes_per_key": round(size / told["keys"]),
+            }
+            shutil.rmtree(work / f"store-{workers}")
+    return facts
+
+
+def _rates(rows: int, wall: float, processor: float) -> dict[str, Any]:
+    return {
+        "wall_s": round(wall, 2),
+        "processor_s": round(processor, 2),
+        "rows_per_wall_s": round(rows / wall),
+        "rows_per_processor_s": round(rows / processor),
+    }
+
+
+def main() -> None:
+    """Run one of the studies and keep its figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    killing = parts.add_parser("kills")
+    killing.add_argument("shell", choices=("plain", "dask", "spark"))
+    killing.add_argument("--kills", type=int, default=20)
+    killing.add_argument("--keys", type=int, default=60)
+    killing.add_argument("--seed", type=int, default=0)
+    parts.add_parser("cost")
+    scaling = parts.add_parser("scale")
+    scaling.add_argument("--keys", type=int, default=100_000)
+    scaling.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    scaling.add_argument("--scratch", help="folder for rows and stores, about 1.5 GB for 100,000 keys")
+    args = parser.parse_args()
+    facts = {"kills": kills, "cost": cost, "scale": scale}[args.part](args)
+    facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+    EVIDENCE.mkdir(parents=True, exist_ok=True)
+    name = f"kills-{args.shell}" if args.part == "kills" else args.part
+    (EVIDENCE / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
+    print(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()
