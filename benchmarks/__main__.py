@@ -25,6 +25,7 @@ import numpy as np
 import ccmem
 from benchmarks import data, growth, limit, report, rivals, startup
 from benchmarks.timing import Subject, ratio, spread, take_turns
+from ccmem import registry
 
 MODELS: dict[str, Callable[[], Any]] = {
     "CCM": lambda: ccmem.CCM(random_state=0),
@@ -161,7 +162,7 @@ def main() -> None:
         print("startup ...", flush=True)
         figures["startup"] = {
             "imports": startup.imports(3 if options.quick else 7),
-            "uses": startup.uses(list(MODELS)),
+            "uses": startup.uses(registry.MEMORIES),
             "peak_megabytes": startup.peak_memory(list(MODELS), 6_000 if options.quick else 60_000),
         }
     options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,22 @@ def imports(rounds: int) -> dict[str, float]:
     return {name: median(values) for name, values in times.items()}
 
 
+COMMAND = """
+from ccmem.cli import main
+with open({rows!r}, "w") as file:
+    print("a,b,c", *(f"{{i % 7}},{{i % 5}},{{i % 3}}" for i in range(200)), sep="\\n", file=file)
+main(["learn", {rows!r}, "--checkpoint", {checkpoint!r}, "--again"])
+"""
+
+
+def command() -> dict[str, float]:
+    """Seconds of ``ccmem learn`` on a file of 200 rows, likewise."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = COMMAND.format(rows=str(Path(folder) / "rows.csv"), checkpoint=str(Path(folder) / "memory"))
+        cache = str(Path(folder) / "cache")
+        return {"first": processor_seconds(code, cache), "second": processor_seconds(code, cache)}
+
+
 def uses(models: list[str]) -> dict[str, dict[str, float]]:
     """Seconds of a process that learns and predicts a little, with an empty kernel cache and with a filled one."""
     result = {}
@@ -68,6 +84,7 @@ def uses(models: list[str]) -> dict[str, dict[str, float]]:
         with tempfile.TemporaryDirectory() as cache:
             code = USE.format(model=model)
             result[model] = {"first": processor_seconds(code, cache), "second": processor_seconds(code, cache)}
+    result["`ccmem learn`, 200 rows"] = command()
     return result
 
 

@@ -113,3 +113,12 @@ def test_importing_ccmem_loads_nothing_heavy():
         "print([m for m in ('numpy', 'numba', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules])"
     )
     assert run(code, PACKAGE.parent, "unused").stdout.strip() == "[]"
+
+
+def test_scipy_stats_is_loaded_when_somebody_needs_it():
+    code = (
+        "import sys, ccmem; ccmem.AdaptiveCCM(); print('scipy.stats._stats_py' in sys.modules);"
+        "import scipy.stats; from scipy.stats import norm; import scipy.stats.qmc;"
+        "print(scipy.stats.norm is norm, float(norm.cdf(0)), scipy.stats.qmc.Sobol.__name__)"
+    )
+    assert run(code, PACKAGE.parent, "unused").stdout.split() == ["False", "True", "0.5", "Sobol"]
