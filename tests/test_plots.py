@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier, plots
+from ccmem.colours import SIGNS, block_colour
+from ccmem.memory import Event
+from ccmem.plots._figure import _kinds, new_figure
+from ccmem.plots.timelines import alarm_of
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -34,7 +40,7 @@ def test_memory_grid_shows_used_units_only(ccm):
 def test_memory_grid_takes_classifiers_and_given_axes():
     X = np.random.default_rng(0).random((20, 9))
     classifier = ModalClassifier(IncrementalWTA(n_units=5)).fit(X, np.arange(20) % 2)
-    axes = plots._figure(3, 3).subplots()
+    axes = new_figure(3, 3).subplots()
     assert plots.memory_grid(classifier, ax=axes) is axes
     assert axes.images[0].get_array().shape == (2 * 4 - 1, 3 * 4 - 1)
     with pytest.raises(ValueError, match=r"image_shape=\(2, 2\) does not fit 9 columns"):
@@ -60,17 +66,65 @@ def test_alarm_is_rebuilt_from_rejections():
     rejected, alarms = zip(*[(memory.learn_one(x) < 0, memory.alarm_) for x in X], strict=True)
     steps = [event.step for event in memory.events_]
     assert {event.kind for event in memory.events_} == {"new_block", "recall"}
-    assert plots._alarm(rejected, steps).tolist() == list(alarms)
+    assert alarm_of(rejected, steps).tolist() == list(alarms)
     assert max(alarms) > 0
 
 
-def test_stream_trace_follows_events(ccm):
-    memory, rejected = ccm
-    figure = plots.stream_trace(memory, rejected=rejected, change_points=[150, 300, 450], title="trace")
-    stairs = figure.axes[0].patches[0].get_data()
-    assert stairs.values.tolist() == [0, *[event.to_block for event in memory.events_]]
-    assert stairs.edges[1:-1].tolist() == [event.step for event in memory.events_]
-    assert len(plots.stream_trace(memory).axes) == 1
+def test_timeline_fills_the_lane_of_the_block_in_use():
+    turns = [("new_block", 160, 0, 1), ("recall", 310, 1, 0), ("new_block", 460, 0, 2)]
+    events = [Event(*turn, count=10) for turn in turns]
+    memory = SimpleNamespace(events_=events, n_samples_seen_=600, n_blocks_=3, block_names_={1: "five"})
+    rejected = np.zeros(600, bool)
+    figure = plots.timeline(memory, rejected=rejected, changes=[150, 300, 450], stream=np.zeros((600, 64)), title="run")
+    lanes = figure.axes[1]
+    assert [label.get_text() for label in lanes.get_yticklabels()] == ["block 0", "five", "block 2"]
+    steps = [0, *[event.step for event in memory.events_], memory.n_samples_seen_]
+    used = [memory.events_[0].from_block, *[event.to_block for event in memory.events_]]
+    bars = {}
+    for bar in lanes.collections[1::2]:  # before each is the pale lane since its block began
+        colour = matplotlib.colors.to_hex(bar.get_facecolor()[0]).upper()
+        bars[colour] = [tuple(path.get_extents().intervalx) for path in bar.get_paths()]
+    for block in range(3):
+        parts = [(steps[i], steps[i + 1]) for i in range(len(used)) if used[i] == block]
+        assert bars[block_colour(block).upper()] == parts
+    words = {text.get_text() for text in lanes.get_legend().get_texts()}
+    assert words == {"2 new blocks", "1 recalled"}
+
+
+@pytest.mark.parametrize("n", [0, 4, 40, 400, 3000])
+def test_timeline_of_any_number_of_events_and_blocks_can_be_drawn(n):
+    turns = n // 4 + 1
+    kinds = ["new_block"] * (n // 4) + ["recall"] * (n - n // 4)
+    kept = SimpleNamespace(
+        events_=[Event(kind, 10 * i + 9, i % turns, (i + 1) % turns, 5) for i, kind in enumerate(kinds)],
+        n_samples_seen_=10 * n + 100,
+    )
+    figure = plots.timeline(kept)
+    assert len(figure.axes[0].get_yticklabels()) <= 30
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(TypeError, match="memory with blocks"):
+        plots.timeline(object())
+
+
+def test_blocks_shows_images_and_sensors(ccm):
+    rng = np.random.default_rng(0)
+    for width, panels in ((64, 40), (5, 8), (30, 1)):
+        X = np.repeat(np.eye(width)[[0, 3]], 60, axis=0) + 0.01 * rng.random((120, width))
+        memory = CCM(n_slots=4, alarm_limit=4, recall_limit=3, commit_limit=0, random_state=0).fit(X)
+        figure = plots.blocks(memory, title="blocks")
+        assert 1 <= len(figure.axes) <= max(panels, 10 * memory.n_blocks_)
+    assert plots.memory_grid(ccm[0], (4, 4))._repr_png_().startswith(b"\x89PNG")
+
+
+def test_one_sign_and_colour_for_new_block_and_recall_everywhere():
+    from ccmem.colours import BLOCKS
+    from ccmem.watching.page import page
+
+    text = page("").decode()
+    assert all(f'"{colour}"' in text for colour in BLOCKS)
+    for kind, (_, sign, colour, _) in SIGNS.items():
+        assert f"--{'new' if kind == 'new_block' else 'recall'}: {colour.lower()}" in text
+        assert sign in text
 
 
 def test_accuracy_chart_marks_published_values():
@@ -82,6 +136,7 @@ def test_accuracy_chart_marks_published_values():
 def test_missing_matplotlib_is_named(monkeypatch):
     import sys
 
+    _kinds.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "ccmem\[plot\]"'):
         plots.task_matrix(np.eye(2))

@@ -383,6 +383,21 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
 
         return to_bytes(self)
 
+    def summary(self) -> str:
+        """What memory and labels hold, in a few lines."""
+        from ccmem.summary import summary
+
+        return summary(self) if hasattr(self, "memory_") else f"{type(self).__name__}: nothing learned yet"
+
+    def _repr_html_(self) -> str:
+        from ccmem.summary import html
+
+        known = html(self) if hasattr(self, "memory_") else None
+        return known or super()._repr_mimebundle_().get("text/html", "")
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         from ccmem.commands._picture import draw
 
-        draw(facts, args.plot)
+        draw(args.checkpoint, args.plot)
         if not args.json:
             print(f"\ndrawn to {args.plot}")
     return 0

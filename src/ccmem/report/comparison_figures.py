@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.experiments.protocol import PAPER, STRICT
-from ccmem.plots import BLUE, GREEN, GREY, ORANGE, new_figure
+from ccmem.plots._figure import BLUE, GREEN, GREY, ORANGE, new_figure
 from ccmem.report.comparison import Contender, contenders, front
 
 OURS = (BLUE, GREEN, ORANGE, "#2c7a7b")

@@ -81,8 +81,8 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
         yield f"{name}-R-{protocol}", f"Task matrices R, {protocol} protocol, mean of the trials.", figure
     for row_name, memory in kept.items():
         if memory.rejected is not None:
-            figure = plots.stream_trace(memory, rejected=memory.rejected, change_points=about["change_points"])
-            caption = f"{rows[row_name]['title']}: block in use, events, alarm and rejected samples (first trial)."
+            figure = plots.timeline(memory, rejected=memory.rejected, changes=about["change_points"])
+            caption = f"{rows[row_name]['title']}: block in use, events and alarm (first trial)."
             yield f"{name}-stream-{row_name}", caption, figure
 
 

@@ -1,0 +1,57 @@
+"""Figures that need no pyplot, and that show themselves in a notebook."""
+
+from __future__ import annotations
+
+import io
+from functools import lru_cache
+from typing import Any
+
+BLUE, ORANGE, GREEN, GREY, RED = "#2b6cb0", "#dd6b20", "#2f855a", "#a0aec0", "#c53030"
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> tuple[Any, Any]:
+    try:
+        from matplotlib.axes import Axes
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise ImportError('figures need matplotlib: pip install "ccmem[plot]"') from problem
+
+    def png(figure: Any) -> bytes:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+    class ShownFigure(Figure):
+        """A Figure that a notebook shows."""
+
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            super().__init__(*arguments, **more)
+            FigureCanvasAgg(self)
+
+        def _repr_png_(self) -> bytes:
+            return png(self)
+
+    class ShownAxes(Axes):
+        """Axes that a notebook shows, with the figure they are in."""
+
+        def _repr_png_(self) -> bytes:
+            return png(self.figure)
+
+    return ShownFigure, ShownAxes
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of this size in inches."""
+    return _kinds()[0](figsize=(width, height), layout="constrained")
+
+
+def new_axes(ax: Any, width: float, height: float) -> Any:
+    """``ax``, or the axes of a new figure."""
+    return new_figure(width, height).add_subplot(axes_class=_kinds()[1]) if ax is None else ax
+
+
+def memory_of(model: Any) -> Any:
+    """The memory inside a classifier or a gated network, or the memory itself."""
+    return getattr(model, "memory_", model)

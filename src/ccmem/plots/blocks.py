@@ -1,0 +1,113 @@
+"""What each block holds: images, or columns of sensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem.colours import GREY, INK, block_colour
+from ccmem.plots._figure import memory_of, new_figure
+from ccmem.plots.grids import stretched
+
+MOST_BLOCKS, MOST_BARS = 24, 24
+_UNITS = 10
+
+
+def blocks(
+    model: Any, image_shape: tuple[int, int] | None = None, *, title: str | None = None, figure: Any = None
+) -> Any:
+    """What each block of a memory holds: its busiest units as images, or its mean as bars, a column of the data each.
+
+    Parameters
+    ----------
+    model : fitted memory with blocks, or a classifier or gated network that holds one
+        Of very many blocks the 24 with most samples are drawn.
+    image_shape : (height, width), optional
+        Needed for images that are not square; rows whose columns have names are never taken for images.
+    title : str, optional
+    figure : Figure or SubFigure to draw into, optional
+
+    Returns
+    -------
+    matplotlib Figure, which a notebook shows
+    """
+    from ccmem.watching.facts import image_shape as shape_of
+
+    memory = memory_of(model)
+    if not hasattr(memory, "unit_blocks_"):
+        raise TypeError(f"blocks needs a memory with blocks, such as AdaptiveCCM, not {type(memory).__name__}")
+    wins = np.bincount(memory.unit_blocks_, memory.win_counts_, minlength=memory.n_blocks_)
+    shown = np.sort(np.argsort(-wins, kind="stable")[:MOST_BLOCKS])
+    shape = shape_of(memory, image_shape)
+    names = [memory.block_names_.get(block, f"block {block}") for block in shown.tolist()]
+    if shape is not None:
+        figure = _images(memory, shown, names, shape, figure)
+    elif memory.n_features_in_ <= MOST_BARS and len(shown) <= 8:
+        figure = _bars(memory, shown, names, figure)
+    else:
+        figure = _shades(memory, shown, names, figure)
+    if title is not None:
+        figure.suptitle(title, color=INK, weight="bold")
+    return figure
+
+
+def _images(memory: Any, shown: Any, names: list[str], shape: tuple[int, int], figure: Any) -> Any:
+    prototypes, wins, members = memory.prototypes_, memory.win_counts_, memory.unit_blocks_
+    columns = int(min(_UNITS, max(1, max(((members == block) & (wins > 0)).sum() for block in shown))))
+    figure = figure or new_figure(0.62 * columns + 1.4, 0.68 * len(shown) + 0.5)
+    grid = figure.subplots(len(shown), columns, squeeze=False)
+    for line, block, name in zip(grid, shown.tolist(), names, strict=True):
+        units = np.flatnonzero((members == block) & (wins > 0))
+        units = units[np.argsort(-wins[units], kind="stable")][:columns]
+        for axes, unit in zip(line, [*units.tolist(), *[None] * columns], strict=False):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(visible=unit is not None, color=block_colour(block), linewidth=1.6)
+            if unit is not None:
+                image = stretched(prototypes[unit]).reshape(shape)
+                axes.imshow(image, cmap="Greys", interpolation="nearest", vmin=0, vmax=1.05)
+        line[0].set_ylabel(name, color=block_colour(block), weight="bold", rotation=0, ha="right", va="center")
+    return figure
+
+
+def _columns(memory: Any) -> list[str]:
+    names = getattr(memory, "feature_names_in_", None)
+    return [str(name) for name in names] if names is not None else [f"column {j}" for j in range(memory.n_features_in_)]
+
+
+def _bars(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
+    columns = _columns(memory)
+    figure = figure or new_figure(1.6 + 1.75 * len(shown), 0.9 + 0.27 * len(columns))
+    row = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    places = np.arange(len(columns))
+    for axes, block, name in zip(row, shown.tolist(), names, strict=True):
+        profile = memory._profile(block)
+        axes.barh(places, profile.level, color=block_colour(block), height=0.7)
+        axes.errorbar(profile.level, places, xerr=profile.spread, fmt="none", ecolor=INK, elinewidth=0.8)
+        axes.set_title(name, color=block_colour(block), weight="bold", fontsize=10)
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        axes.tick_params(length=0, labelsize=8, labelcolor=GREY)
+    row[0].set_yticks(places, columns)
+    row[0].invert_yaxis()
+    return figure
+
+
+def _shades(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
+    levels = np.array([memory._profile(block).level for block in shown.tolist()])
+    low, high = levels.min(axis=0), levels.max(axis=0)
+    figure = figure or new_figure(9, 0.9 + 0.3 * len(shown))
+    axes = figure.subplots()
+    shares = (levels - low) / np.where(high > low, high - low, 1)
+    axes.imshow(shares, cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=1)
+    axes.set_yticks(range(len(shown)), names)
+    for label, block in zip(axes.get_yticklabels(), shown.tolist(), strict=True):
+        label.set(color=block_colour(block), weight="bold")
+    columns = _columns(memory)
+    if len(columns) <= 40:
+        axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", fontsize=8)
+    else:
+        axes.set_xlabel("column", color=GREY)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_title("every column from its lowest block to its highest", loc="left", color=GREY, fontsize=9)
+    return figure

@@ -1,0 +1,90 @@
+"""Prototypes as grids of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.plots._figure import memory_of, new_axes, new_figure
+
+
+def memory_grid(
+    model: Any,
+    image_shape: tuple[int, int] | None = None,
+    *,
+    columns: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
+    """The prototypes of a memory as a grid of images, each on its own grey scale; slots never used stay blank.
+
+    Parameters
+    ----------
+    model : fitted memory, or a classifier that holds one
+    image_shape : (height, width), optional
+        Needed unless the images are square.
+    columns : int, optional
+        Images in a row; as many as a block has slots for a CCM, else what makes the grid about square.
+    ax, title : optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    memory = memory_of(model)
+    prototypes, used = memory.prototypes_, memory.win_counts_ > 0
+    if image_shape is None:
+        side = round(prototypes.shape[1] ** 0.5)
+        image_shape = (side, side)
+    height, width = image_shape
+    if height * width != prototypes.shape[1]:
+        raise ValueError(
+            f"image_shape={image_shape} does not fit {prototypes.shape[1]} columns; give (height, width) of the images"
+        )
+    if columns is None:
+        blocks = getattr(memory, "unit_blocks_", None)
+        columns = int(np.bincount(blocks).max()) if blocks is not None else int(np.ceil(len(prototypes) ** 0.5))
+    rows = -(-len(prototypes) // columns)
+    mosaic = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
+    for unit, prototype in enumerate(prototypes):
+        if used[unit]:
+            top, left = (unit // columns) * (height + 1), (unit % columns) * (width + 1)
+            mosaic[top : top + height, left : left + width] = stretched(prototype).reshape(image_shape)
+    ax = new_axes(ax, columns * 0.32, rows * 0.32 + 0.3)
+    ax.set_facecolor("#edf2f7")
+    ax.imshow(mosaic, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if title is not None:
+        ax.set_title(title)
+    return ax
+
+
+def stretched(image: FloatArray) -> FloatArray:
+    low, high = image.min(), image.max()
+    return (image - low) / (high - low) if high > low else np.zeros_like(image)
+
+
+def memories(
+    models: Mapping[str, Any],
+    image_shape: tuple[int, int] | None = None,
+    *,
+    columns: int = 25,
+    title: str | None = None,
+) -> Any:
+    """The memories of several models, one below the other (the paper's figure); returns the Figure."""
+    heights = [-(-len(memory_of(model).prototypes_) // columns) for model in models.values()]
+    figure = new_figure(columns * 0.32, sum(heights) * 0.33 + 0.45 * len(heights) + 0.3)
+    panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for ax, (name, model) in zip(panels, models.items(), strict=True):
+        used = int((memory_of(model).win_counts_ > 0).sum())
+        memory_grid(model, image_shape, columns=columns, ax=ax)
+        ax.set_title(f"{name}: {used} units", fontsize=10, loc="left")
+    if title is not None:
+        figure.suptitle(title)
+    return figure

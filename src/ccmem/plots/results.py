@@ -1,0 +1,85 @@
+"""Results: task matrices and accuracies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ccmem.plots._figure import BLUE, GREEN, ORANGE, new_axes, new_figure
+
+
+def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = None, title: str | None = None) -> Any:
+    """A task matrix as a heat map: accuracy on each task (column) after each visit (row); returns the Axes."""
+    R = np.array([[np.nan if value is None else value for value in line] for line in R], np.float64)
+    ax = new_axes(ax, 0.62 * R.shape[1] + 1.2, 0.55 * R.shape[0] + 1.0)
+    ax.imshow(R, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    for (row, column), value in np.ndenumerate(R):
+        if not np.isnan(value):
+            ax.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if value < 0.6 else "black",
+            )
+    names = list(task_names) if task_names is not None else [str(task + 1) for task in range(R.shape[1])]
+    ax.set_xticks(range(R.shape[1]), names, fontsize=8)
+    ax.set_yticks(range(R.shape[0]), [str(visit + 1) for visit in range(R.shape[0])], fontsize=8)
+    ax.set_xlabel("accuracy on task", fontsize=8)
+    ax.set_ylabel("after visit", fontsize=8)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    return ax
+
+
+def task_matrices(
+    matrices: Mapping[str, Any], *, task_names: Sequence[str] | None = None, columns: int = 4, title: str | None = None
+) -> Any:
+    """Several task matrices side by side; returns the Figure."""
+    rows = -(-len(matrices) // columns)
+    columns = min(columns, len(matrices))
+    figure = new_figure(3.3 * columns, 2.9 * rows + (0.3 if title else 0))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, (name, R) in zip(panels, matrices.items(), strict=False):
+        task_matrix(R, task_names=task_names, ax=ax, title=name)
+    for ax in panels[len(matrices) :]:
+        ax.set_visible(False)
+    if title is not None:
+        figure.suptitle(title)
+    return figure
+
+
+def accuracy_chart(
+    accuracies: Mapping[str, tuple[float, float]],
+    *,
+    published: Mapping[str, float] | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
+    """ACC of models (name -> mean, standard deviation) as bars, published values marked; returns the Axes."""
+    published = published or {}
+    names = list(accuracies)
+    ax = new_axes(ax, 7, 0.36 * len(names) + 1.1)
+    means, spreads = zip(*accuracies.values(), strict=True)
+    places = np.arange(len(names))[::-1]
+    colours = [ORANGE if "tuned" in name else GREEN if "adaptive" in name.lower() else BLUE for name in names]
+    ax.barh(places, means, xerr=spreads, color=colours, height=0.65, error_kw={"elinewidth": 1, "ecolor": "#1a202c"})
+    for name, place, mean, spread in zip(names, places, means, spreads, strict=True):
+        end = max(mean + spread, published.get(name, 0.0))
+        ax.text(min(end, 1.0) + 0.015, place, f"{mean:.3f}", va="center", fontsize=8)
+    marks = [(published[name], place) for name, place in zip(names, places, strict=True) if name in published]
+    if marks:
+        ax.plot(*zip(*marks, strict=True), "|", color="black", markersize=14, markeredgewidth=2, label="paper")
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    ax.set_yticks(places, names)
+    ax.set_xlim(0, 1.1)
+    ax.set_xlabel("ACC")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if title is not None:
+        ax.set_title(title)
+    return ax

@@ -1,0 +1,211 @@
+"""Which block was in use when: the picture of a stream as a memory saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray, IntArray
+from ccmem.colours import ALARM, GREY, INK, PALE, SIGNS, block_colour
+from ccmem.plots._figure import memory_of, new_figure
+from ccmem.plots.grids import stretched
+
+WORDS, ARROWS, MARKS = 14, 60, 160
+"""Up to so many events have words, arrows, marks; more are drawn as ticks."""
+MOST_LABELS = 30
+_THUMBNAILS = 24
+
+
+def timeline(
+    model: Any,
+    *,
+    changes: Sequence[int] = (),
+    alarm: Any = None,
+    rejected: Any = None,
+    stream: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    title: str | None = None,
+    figure: Any = None,
+) -> Any:
+    """The block in use over the stream, with new blocks and recalls; readable for a few events and for hundreds.
+
+    Parameters
+    ----------
+    model : fitted memory with blocks, or a classifier or gated network that holds one
+    changes : steps at which the stream really changed, optional
+        Drawn as dotted lines.
+    alarm : array, one value a step, optional
+        Drawn beneath, against its limit.
+    rejected : array of bool, one value a step, optional
+        Which steps a CCM rejected; the alarm is made from it.
+    stream : array of the rows, optional
+        Drawn above: as images if that is what they are, else a line a column.
+    image_shape : (height, width), optional
+        Needed for images that are not square.
+    title : str, optional
+    figure : Figure or SubFigure to draw into, optional
+
+    Returns
+    -------
+    matplotlib Figure, which a notebook shows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmem import AdaptiveCCM, plots
+    >>> rng = np.random.default_rng(0)
+    >>> levels = np.repeat([[1.0, 0.0, 0.1], [0.0, 1.0, 0.9], [1.0, 0.0, 0.1]], 300, axis=0)
+    >>> memory = AdaptiveCCM(n_slots=5).fit(rng.normal(levels, 0.2))
+    >>> figure = plots.timeline(memory, changes=[300, 600])  # doctest: +SKIP
+    """
+    memory = memory_of(model)
+    if not hasattr(memory, "events_"):
+        raise TypeError(f"a timeline needs a memory with blocks, such as AdaptiveCCM, not {type(memory).__name__}")
+    if rejected is not None:
+        alarm = alarm_of(np.asarray(rejected, np.bool_), [event.step for event in memory.events_])
+    n_blocks = _n_blocks(memory)
+    lanes_high = min(6.0, max(1.2, 0.55 * n_blocks))
+    heights = [0.75] * (stream is not None) + [lanes_high] + [0.75] * (alarm is not None)
+    figure = new_figure(11, sum(heights) + 1.0) if figure is None else figure
+    panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
+    for panel in panels:
+        panel.spines[:].set_visible(False)
+        panel.tick_params(length=0, labelcolor=GREY)
+        for step in changes:
+            panel.axvline(step, color=GREY, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0)
+    below = panels[-1]
+    if stream is not None:
+        _draw_stream(panels.pop(0), np.asarray(stream), image_shape)
+    draw_lanes(panels.pop(0), memory)
+    if alarm is not None:
+        _draw_alarm(panels.pop(0), np.asarray(alarm), _limit(memory))
+    below.set_xlim(0, max(1, memory.n_samples_seen_))
+    below.set_xlabel("samples seen", color=INK)
+    below.xaxis.set_major_formatter("{x:,.0f}")
+    if title is not None:
+        figure.suptitle(title, color=INK, weight="bold")
+    return figure
+
+
+def draw_lanes(axes: Any, memory: Any) -> None:
+    """A lane a block, filled while it was in use; events between the lanes."""
+    events, rows, n_blocks = memory.events_, memory.n_samples_seen_, _n_blocks(memory)
+    names = getattr(memory, "block_names_", {})
+    first = events[0].from_block if events else getattr(memory, "task_pointer_", 0)
+    edges = [0, *(event.step for event in events), rows]
+    used = [first, *(event.to_block for event in events)]
+    stretches: dict[int, list[tuple[int, int]]] = {}
+    for block, start, stop in zip(used, edges[:-1], edges[1:], strict=True):
+        stretches.setdefault(block, []).append((start, stop - start))
+    thick = 0.5 if n_blocks <= MOST_LABELS else 0.9
+    many = len(events) > MARKS
+    for block, parts in stretches.items():
+        axes.broken_barh(
+            [(parts[0][0], rows - parts[0][0])], (block - 0.07, 0.14), color=block_colour(block), alpha=0.22
+        )
+        axes.broken_barh(parts, (block - thick / 2, thick), color=block_colour(block), linewidth=0.5 if many else 0)
+    for kind, (mark, _, colour, words) in SIGNS.items():
+        some = [event for event in events if event.kind == kind]
+        word = f"{len(some)} {words if kind == 'recall' or len(some) == 1 else words + 's'}"
+        axes.plot([], [], mark, color=colour, label=word, markersize=6)
+        if len(events) <= ARROWS and n_blocks <= MOST_LABELS:
+            _draw_arrows(axes, some, colour, words if len(events) <= WORDS else None, kind == "recall", rows)
+        elif not many:
+            axes.plot([e.step for e in some], [e.to_block for e in some], mark, color=colour, markersize=4, mec="white")
+        else:
+            axes.plot([e.step for e in some], [-1.0 if kind == "new_block" else -0.7] * len(some), "|", color=colour)
+    axes.set_ylim(n_blocks - 0.4, -1.4 if many else -0.6)
+    every = -(-n_blocks // MOST_LABELS)
+    shown = range(0, n_blocks, every)
+    axes.set_yticks(list(shown), [_short(names.get(block, f"block {block}")) for block in shown])
+    for label, block in zip(axes.get_yticklabels(), shown, strict=True):
+        label.set(color=block_colour(block), weight="bold")
+    if events:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=9, labelcolor=GREY)
+
+
+def alarm_of(rejected: Any, resets: Sequence[int]) -> IntArray:
+    """Rejections in a row up to each step; a change of blocks starts the count anew."""
+    step = np.arange(len(rejected))
+    start = np.where(rejected, -1, step)
+    start[[reset for reset in resets if reset < len(start)]] = [reset for reset in resets if reset < len(start)]
+    return step - np.maximum.accumulate(start)
+
+
+def _draw_arrows(axes: Any, events: Any, colour: str, words: str | None, bold: bool, rows: int) -> None:
+    for event in events:
+        down = event.to_block > event.from_block
+        gap = 0.3 if down else -0.3
+        axes.annotate(
+            "",
+            (event.step, event.to_block - gap),
+            (event.step, event.from_block + gap),
+            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0},
+        )
+        if words is not None and event.step < 0.93 * rows:
+            middle = (event.from_block + event.to_block) / 2 + (
+                0.5 if (event.from_block + event.to_block) % 2 == 0 else 0
+            )
+            axes.annotate(
+                words,
+                (event.step, middle),
+                (5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=colour,
+                weight="bold" if bold else "normal",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
+            )
+
+
+def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
+    width = max(1, len(alarm) // 4000)  # more points than pixels only make a picture slow
+    peaks = np.maximum.reduceat(alarm, np.arange(0, len(alarm), width))
+    axes.fill_between(np.arange(len(peaks)) * width, peaks, color=ALARM, step="mid", linewidth=0.6, alpha=0.85)
+    top = float(max(peaks.max(), 1))
+    if limit:
+        axes.axhline(limit, color=ALARM, linewidth=0.9, linestyle=":")
+        axes.annotate("limit", (1.0, limit), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+                      ha="right", color=ALARM, fontsize=9)  # fmt: skip
+        top = max(top, float(limit))
+    axes.set(ylim=(0, top * 1.3), yticks=[])
+    axes.set_ylabel("alarm", color=ALARM, weight="bold", rotation=0, ha="right", va="center")
+    axes.axhline(0, color=PALE, linewidth=1)
+
+
+def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None) -> None:
+    axes.set_ylabel("stream", color=INK, weight="bold", rotation=0, ha="right", va="center")
+    axes.set_yticks([])
+    side = round(rows.shape[1] ** 0.5)
+    if shape is None and side * side == rows.shape[1] and side >= 8:
+        shape = (side, side)
+    if shape is None:
+        some = rows[:: max(1, len(rows) // 2000)]
+        low, high = some.min(axis=0), some.max(axis=0)
+        steps = np.arange(len(some)) * max(1, len(rows) // 2000)
+        axes.plot(steps, ((some - low) / np.where(high > low, high - low, 1))[:, :12], linewidth=0.5, alpha=0.8)
+        return
+    wide = len(rows) / _THUMBNAILS
+    for number in range(_THUMBNAILS):
+        middle = (number + 0.5) * wide
+        image = stretched(rows[int(middle)]).reshape(shape)
+        place = (middle - 0.42 * wide, middle + 0.42 * wide, 0.0, 1.0)
+        axes.imshow(image, cmap="Greys", extent=place, aspect="auto", interpolation="nearest", vmin=0, vmax=1.05)
+    axes.set_ylim(-0.1, 1.1)
+
+
+def _n_blocks(memory: Any) -> int:
+    seen = [block + 1 for event in memory.events_ for block in (event.from_block, event.to_block)]
+    return max([getattr(memory, "n_blocks_", 1), *seen])
+
+
+def _limit(memory: Any) -> int | None:
+    limit = getattr(memory, "_alarm_limit", None)
+    return None if limit is None else limit()
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"

@@ -1,0 +1,142 @@
+"""The live page in a real browser: Debian's Chromium, driven by Playwright. ``make test BROWSER=1`` runs it."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmem
+from ccmem import AdaptiveCCM, ModalClassifier
+
+if not os.environ.get("BROWSER"):
+    pytest.skip("BROWSER=1 runs what needs a browser", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+HOSTILE = '<img src=x onerror="window.bad=1">'
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+class Page:
+    """A page that remembers every request and every error."""
+
+    def __init__(self, browser: Any, width: int) -> None:
+        self.tab = browser.new_page(viewport={"width": width, "height": 900}, accept_downloads=True)
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.tab.on("request", lambda request: self.requests.append(request.url))
+        self.tab.on("pageerror", lambda problem: self.errors.append(str(problem)))
+        self.tab.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+
+    def open(self, url: str) -> Any:
+        self.tab.goto(url)
+        return self.tab
+
+
+def task(*columns: int) -> Any:
+    rows = np.repeat(np.eye(64)[list(columns)], 250, axis=0)
+    return rows + np.random.default_rng(0).normal(0, 0.05, rows.shape)
+
+
+@pytest.fixture
+def watched() -> Iterator[tuple[Any, Any]]:
+    labels = np.array([HOSTILE, "plain"], object).repeat(250)
+    model = ModalClassifier(AdaptiveCCM(n_slots=4)).partial_fit(task(0, 9), labels)
+    assert model.memory_.n_blocks_ == 2
+    with ccmem.watch(model, browser=False, title=HOSTILE, changes=[250]) as page:
+        yield model, page
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_page_fills_an_event_appears_a_name_stays(chromium: Any, watched: Any, width: int) -> None:
+    model, served = watched
+    page = Page(chromium, width)
+    tab = page.open(served.url)
+    tab.wait_for_selector(".card")
+    assert tab.inner_text("#title") == HOSTILE
+    assert tab.inner_text("#rows") == "500"
+    assert tab.locator(".card").count() == 2
+    assert HOSTILE in tab.inner_text("#cards")
+
+    model.partial_fit(task(20))
+    playwright.expect(tab.locator("#rows")).to_have_text("750")
+    playwright.expect(tab.locator(".card")).to_have_count(3)
+    step = model.events_[-1].step
+    tab.click(f"#events button[data-step='{step}']")
+    tab.wait_for_selector("#why[open]")
+    assert f"Noticed at sample {step:,}" in tab.inner_text("#why")
+    tab.keyboard.press("Escape")
+
+    name = tab.locator(".card[data-block='0'] .name")
+    name.fill(HOSTILE)
+    name.press("Enter")
+    playwright.expect(tab.locator("#said")).to_be_visible()
+    assert model.memory_.block_names_ == {0: HOSTILE}
+    tab.reload()
+    tab.wait_for_selector(".card")
+    assert tab.locator(".card[data-block='0'] .name").input_value() == HOSTILE
+
+    assert tab.evaluate("window.bad") is None
+    assert tab.locator("img").count() == 0
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert all(url == "data:," or url.startswith(served.url) for url in page.requests), page.requests
+    assert page.errors == []
+    tab.close()
+
+
+def test_exports_hold_what_is_shown(chromium: Any, watched: Any) -> None:
+    from PIL import Image
+
+    _, served = watched
+    page = Page(chromium, 1000)
+    tab = page.open(served.url)
+    tab.wait_for_selector(".card")
+    kept = {}
+    for kind in ("png", "gif", "json"):
+        with tab.expect_download() as download:
+            tab.click(f"#{kind}")
+        kept[kind] = Path(download.value.path()).read_bytes()
+    assert Image.open(io.BytesIO(kept["png"])).size == (2200, 840)
+    film = Image.open(io.BytesIO(kept["gif"]))
+    assert (film.size, film.n_frames) == ((820, 360), 36)
+    film.seek(35)
+    last = np.asarray(film.convert("RGB")).reshape(-1, 3).astype(int)
+    blue = np.abs(last - [0, 0x72, 0xB2]).max(axis=1) < 30
+    assert blue.sum() > 500  # the lane of block 0
+    assert b'"rows":500' in kept["json"]
+    tab.click("#pause")
+    tab.click("#replay")
+    playwright.expect(tab.locator("#state")).to_contain_text("replay")
+    assert page.errors == []
+    tab.close()
+
+
+def test_another_site_sees_nothing(chromium: Any, watched: Any) -> None:
+    model, served = watched
+    tab = Page(chromium, 800).open("about:blank")
+    read = f"fetch('{served.url}state').then(a => a.text()).catch(() => 'refused')"
+    assert tab.evaluate(read) == "refused"
+    wish = '{"block": 0, "name": "x"}'
+    tab.evaluate(f"fetch('{served.url}name', {{method: 'POST', mode: 'no-cors', body: '{wish}'}}).then(() => 1)")
+    assert model.memory_.block_names_ == {}
+    tab.close()
