@@ -1,6 +1,6 @@
 # Every target makes its own environment in .venv; nothing needs to be installed by hand.
 #   make reproduce   the paper's tables and figures beside ours
-#   make test        lint, types, tests (TORCH=1, DASK=1, SPARK=1 add these and the tests that need them)
+#   make test        lint, types, tests (TORCH=1, DASK=1, SPARK=1, BROWSER=1 add these and the tests that need them)
 #   make bench       speed against the limit and against peers (TORCH=1 adds PyTorch to them)
 #   make docs        the documentation site, into docs/_build/html
 
@@ -11,6 +11,8 @@ TORCH ?=
 DASK ?=
 SPARK ?=
 TORCH_VERSION ?= 2.13.0
+BROWSER ?=
+IN_BROWSER := $(filter 1,$(BROWSER))
 ARGS ?=
 
 .PHONY: test reproduce bench docs clean
@@ -31,11 +33,11 @@ $(VENV)/.has-pytorch: | $(BIN)/python
 reproduce: $(VENV)/.has-reproduce
 	$(BIN)/ccmem reproduce $(ARGS)
 
-test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test $(if $(DASK),$(VENV)/.has-dask) $(if $(SPARK),$(VENV)/.has-spark)
+test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test $(if $(DASK),$(VENV)/.has-dask) $(if $(SPARK),$(VENV)/.has-spark) $(if $(IN_BROWSER),$(VENV)/.has-browser)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --quiet -n auto $(ARGS)
+	CCMEM_BROWSER=$(IN_BROWSER) $(BIN)/pytest --quiet -n auto $(ARGS)
 	@echo "Once more with the JIT off: the kernels as plain Python"
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto -m "not data" tests/models tests/test_every_model.py tests/kernels/test_competition.py tests/kernels/test_update.py tests/test_readout.py
 

@@ -7,9 +7,10 @@ Exit codes, the same for every subcommand: 0 done, 1 an error that the message e
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ccmem import __version__
 
@@ -20,6 +21,7 @@ COMMANDS = {
     "inspect": "show what a checkpoint holds",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
     "watch": "open a live page of a memory: a checkpoint, a run in progress, or a demonstration",
+    "completion": "print a script that lets the shell complete commands and options",
     "datasets": "list, fetch and verify the image data sets",
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",
@@ -49,11 +51,30 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
+    """The options of a command whose parser has been configured."""
+    (choice,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return [option for action in choice.choices[command]._actions for option in action.option_strings]
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``ccmem`` command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if word in COMMANDS), None)
-    options = build_parser(command).parse_args(words)
+    if words and command is None and not words[0].startswith("-"):
+        print(f"ccmem: there is no command {words[0]!r}{_did_you_mean(words[0], COMMANDS)}", file=sys.stderr)
+        return 2
+    parser = build_parser(command)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        hint = _did_you_mean(unknown[0].partition("=")[0], options_of(parser, options.command))
+        print(f"ccmem {options.command}: {unknown[0]} is unknown{hint}", file=sys.stderr)
+        return 2
     try:
         return int(importlib.import_module(f"ccmem.commands.{options.command}").run(options))
     except KeyboardInterrupt:

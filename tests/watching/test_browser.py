@@ -15,7 +15,7 @@ import pytest
 import ccmem
 from ccmem import AdaptiveCCM, ModalClassifier
 
-if not os.environ.get("BROWSER"):
+if not os.environ.get("CCMEM_BROWSER"):
     pytest.skip("BROWSER=1 runs what needs a browser", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -137,6 +137,6 @@ def test_another_site_sees_nothing(chromium: Any, watched: Any) -> None:
     read = f"fetch('{served.url}state').then(a => a.text()).catch(() => 'refused')"
     assert tab.evaluate(read) == "refused"
     wish = '{"block": 0, "name": "x"}'
-    tab.evaluate(f"fetch('{served.url}name', {{method: 'POST', mode: 'no-cors', body: '{wish}'}}).then(() => 1)")
+    tab.evaluate(f"fetch('{served.url}name', {{method: 'POST', mode: 'no-cors', body: '{wish}'}}).catch(() => 1)")
     assert model.memory_.block_names_ == {}
     tab.close()

@@ -293,6 +293,8 @@ class _Run:
             "blocks": getattr(memory, "n_blocks_", None),
             "events": self.n_events,
             "stopped_by": self.why,
+            "left_out": list(stream.left_out),
+            "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
         }
         if args.json:
@@ -316,6 +318,10 @@ def _sentence(facts: dict[str, Any]) -> str:
         text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
     elif facts["units"] is not None:
         text += f"\n{facts['model']}: {facts['units']} units"
+    if facts["left_out"]:
+        names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
+        hint = "" if facts["labelled"] else f" (if one of them is the label: --label {facts['left_out'][0]})"
+        text += f"\nleft out, because they hold no numbers: {names}{hint}"
     if facts["stopped_by"]:
         text += f"\nstopped by {facts['stopped_by']}"
     return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")

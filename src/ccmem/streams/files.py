@@ -103,6 +103,7 @@ class FileStream:
         self._skip_seen = skip_seen
         self._chunk_rows = chunk_rows or _MOST_ROWS
         self._format, self._features, self._label, self._dtype = format, features, label, dtype
+        self.left_out: tuple[str, ...] = ()  # columns of the first file that hold no numbers and are not the label
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Pairs of rows and labels (None where there is no label column)."""
@@ -157,6 +158,9 @@ class FileStream:
                 if self.columns is None:
                     may_miss = isinstance(table, NDJSONTable)
                     self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
+                    if self._features is None:
+                        used = {*self.columns.features, self.columns.label}
+                        self.left_out = tuple(name for name in table.columns if name not in used)
                 columns = check_columns(table, file, self.columns)
                 first = progress.rows
                 batches = table.batches(columns, progress.rows, progress.anchor)

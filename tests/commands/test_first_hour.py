@@ -1,0 +1,40 @@
+"""What a newcomer types: slips are answered with a suggestion, and what was left out is said."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ccmem.cli import COMMANDS, main
+
+
+def test_slips_are_answered_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lern", "x.csv"]) == 2
+    assert "did you mean learn?" in capsys.readouterr().err
+    assert main(["learn", "x.csv", "--chekpoint", "m"]) == 2
+    assert "did you mean --checkpoint?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(command in script for command in COMMANDS)
+    assert ("--no-browser" if shell != "fish" else "-l no-browser") in script
+    if shell == "bash":
+        assert subprocess.run(["bash", "-n"], input=script.encode(), check=True)
+
+
+def test_columns_without_numbers_and_a_forgotten_label_are_mentioned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b,kind,site\n" + "1.0,0.5,oak,x\n0.9,0.4,elm,x\n" * 5)
+    assert main(["learn", "t.csv"]) == 0
+    told = capsys.readouterr().out
+    assert "left out, because they hold no numbers: kind, site (if one of them is the label: --label kind)" in told
+    assert main(["learn", "t.csv", "--label", "kind"]) == 0
+    told = capsys.readouterr().out
+    assert "hold no numbers: site\n" in told
