@@ -18,7 +18,7 @@ import numpy as np
 
 from ccmem import rivals
 from ccmem.datasets import load
-from ccmem.experiments.protocol import STRICT, Benchmark, run
+from ccmem.experiments.protocol import Benchmark
 from ccmem.report.comparison_figures import draw_comparison
 from ccmem.report.tables import tables
 from ccmem.report.text import comparison_for_markdown, for_markdown
@@ -54,8 +54,10 @@ def published(folder: str | None) -> None:
         scores = []
         for seed in range(TRIALS):
             model = _model(entry).set_params(random_state=seed)
-            outcome = run(model, benchmark, benchmark.stream([seed, 0]), [STRICT])[STRICT]
-            scores.append(round(outcome.metrics()["ACC"], 4))
+            for chunk in benchmark.stream([seed, 0]):
+                model.partial_fit(benchmark.X[chunk.indices], benchmark.y[chunk.indices], classes=range(10))
+            right = model.predict(benchmark.X_test) == benchmark.y_test
+            scores.append(round(float(np.mean([right[part].mean() for part in benchmark.test_parts])), 4))
         found[entry["title"]] = {**entry, "ACC": scores}
         print(entry["title"], scores, flush=True)
         (KEPT / "published.json").write_text(json.dumps(found, indent=1) + "\n")

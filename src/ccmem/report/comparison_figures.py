@@ -31,7 +31,7 @@ def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
     yield f"{name}-memory", caption, _memory(found, styles, title)
     caption = "Mean accuracy on the tasks seen so far, strict protocol; each at the largest budget up to 400k floats."
     yield f"{name}-over-time", caption, _over_time(found, styles, title)
-    caption = "Processor time of learning one sample (median of the trials), until ready to answer after each task."
+    caption = "Processor time of learning one sample, quickest run, until ready to answer after each task."
     yield f"{name}-cost", caption, _cost(found, title)
 
 
@@ -46,12 +46,16 @@ def _styles(found: Sequence[Contender]) -> dict[str, tuple[str, str, bool]]:
 
 
 def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
-    ran = [protocol for protocol in (STRICT, PAPER) if all(protocol in one.accuracy for one in found)]
+    ran = [protocol for protocol in (STRICT, PAPER) if any(protocol in one.accuracy for one in found)]
     figure = new_figure(5.6 * len(ran) + 1.9, 5.2)
     panels = figure.subplots(1, len(ran), squeeze=False)[0]
     for ax, protocol in zip(panels, ran, strict=True):
         for family, (colour, mark, ours) in styles.items():
-            line = sorted((one for one in found if one.family == family), key=lambda one: one.floats)
+            line = sorted(
+                (one for one in found if one.family == family and protocol in one.accuracy), key=lambda one: one.floats
+            )
+            if not line:
+                continue
             if line[0].regime == "all data":
                 ax.axhline(line[0].accuracy[protocol][0], color=INK, linestyle=":", linewidth=1)
                 continue
@@ -70,7 +74,11 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
                 label=line[0].family_title + (" (ours)" if ours else ""),
                 zorder=3 if ours else 2,
             )
-        points = [(float(one.floats), one.accuracy[protocol][0]) for one in found if one.regime == "one pass"]
+        points = [
+            (float(one.floats), one.accuracy[protocol][0])
+            for one in found
+            if one.regime == "one pass" and protocol in one.accuracy
+        ]
         steps = front(points)
         ax.step(*zip(*steps, strict=True), where="post", color=GREY, linewidth=5, alpha=0.35, zorder=1)
         ax.set_xscale("log")
@@ -82,11 +90,11 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
         ax.grid(True, which="major", color="#e2e8f0", linewidth=0.8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    below = [one.family_title for one in found if one.accuracy[ran[0]][0] < panels[0].get_ylim()[0]]
-    if below:
-        panels[0].annotate(
-            f"below: {', '.join(dict.fromkeys(below))}", (0.02, 0.02), xycoords="axes fraction", fontsize=8, color=INK
-        )
+        least = ax.get_ylim()[0]
+        below = [one.title for one in found if one.accuracy.get(protocol, (1.0,))[0] < least]
+        if below:
+            text = f"below: {', '.join(dict.fromkeys(below))}"
+            ax.annotate(text, (0.02, 0.02), xycoords="axes fraction", fontsize=7, color=INK, wrap=True)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
     return figure
@@ -105,7 +113,7 @@ def _at_most(found: Sequence[Contender], limit: int) -> list[Contender]:
 def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
     figure = new_figure(8.2, 4.8)
     ax = figure.subplots()
-    for one in _at_most(found, 400_000):
+    for one in _at_most([one for one in found if STRICT in one.accuracy], 400_000):
         colour, mark, ours = styles[one.family]
         values = one.over_time[STRICT]
         ax.plot(
@@ -141,6 +149,7 @@ def _cost(found: Sequence[Contender], title: str) -> Any:
     for place, value in zip(places, values, strict=True):
         ax.text(value * 1.06, place, f"{value:.0f}" if value >= 10 else f"{value:.1f}", va="center", fontsize=7)
     ax.set_yticks(places, [one.title for one in line], fontsize=7)
+    ax.set_ylim(-0.8, len(line) - 0.2)
     ax.set_xscale("log")
     ax.set_xlim(right=2 * max(values))
     ax.set_xlabel("µs of processor time a sample (ours in blue)")
