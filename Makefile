@@ -3,6 +3,7 @@
 #   make test        lint, types, tests (TORCH=1, DASK=1, SPARK=1, BROWSER=1 add these and the tests that need them)
 #   make bench       speed against the limit and against peers (TORCH=1 adds PyTorch to them)
 #   make docs        the documentation site, into docs/_build/html
+#   make dist        sdist and wheel, into dist; the wheel is tried in an empty environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV ?= .venv
@@ -15,7 +16,7 @@ BROWSER ?=
 IN_BROWSER := $(filter 1,$(BROWSER))
 ARGS ?=
 
-.PHONY: test reproduce bench docs clean
+.PHONY: test reproduce bench docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -47,5 +48,12 @@ bench: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-bench
 docs: $(VENV)/.has-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+dist: $(VENV)/.has-dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(VENV)-wheel/bin/python tests/try_wheel.py
+
 clean:
-	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-wheel build dist docs/_build .mypy_cache .ruff_cache .hypothesis
