@@ -27,7 +27,8 @@ import numpy as np
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.living.learner import Learner
-from ccmem.streams.files import FileStream, Progress
+from ccmem.streams.files import FileStream
+from ccmem.streams.progress import Progress
 from ccmem.streams.tables import Chunk, Columns
 
 

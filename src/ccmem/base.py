@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.guard import Guarded, learning, reading
 from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
@@ -42,7 +43,7 @@ Observer = Callable[[int, FloatArray], Any]
 """Called in the thread that learns, after every chunk, with its first step and its rows; must be quick."""
 
 
-class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the memories: an online clusterer with the scikit-learn interface.
 
     A model adds its parameters, rules for them, the names of those that fix the shape of the memory, a state, settings
@@ -111,6 +112,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Learning ----------------------------------------------------------------------------------------------------
 
+    @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the rows of ``X`` in order. ``labels_`` then holds their units, renumbered
         without gaps. ``y`` is ignored."""
@@ -120,12 +122,14 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         self._notify()
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing. ``y`` is ignored."""
         self._learn(self._check_chunk(X))
         self._notify()
         return self
 
+    @learning
     def learn_one(self, x: Any) -> int:
         """Learn one sample; return the unit that learned it, or -1 if the memory rejected it.
 
@@ -223,6 +227,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
 
+    @learning
     def _widen(self, n_features: int) -> None:
         """Go on with more columns, as if they had been there and 0 all along: whatever is per column is 0 in them."""
         more = n_features - self._started().prototypes.shape[1]
@@ -249,11 +254,13 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Reading the memory ------------------------------------------------------------------------------------------
 
+    @reading
     def predict(self, X: Any) -> IntArray:
         """Best matching unit of every row, over the whole memory."""
         self._require_units()
         return self._winners(self._check(X, reset=False, finite=False))
 
+    @reading
     def predict_one(self, x: Any) -> int:
         """Best matching unit of one sample; the quick path, like :meth:`learn_one`."""
         self._require_units()
@@ -262,6 +269,7 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
             row = self._check(np.asarray(x).reshape(1, -1), reset=False)
         return int(self._winners(row)[0])
 
+    @reading
     def transform(self, X: Any) -> FloatArray:
         """Similarity (or, for the models that compare by distance, distance) of every row to every unit."""
         self._require_units()
@@ -307,16 +315,19 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         return sum(array.size for array in self._started())
 
     @property
+    @reading
     def prototypes_(self) -> FloatArray:
         """What each unit stands for: an array of shape (n_units_, n_features_in_), a copy."""
         return self._started().prototypes[: self.n_units_].copy()
 
     @property
+    @reading
     def win_counts_(self) -> IntArray:
         """How many samples each unit has learned, a copy."""
         return self._started().wins[: self.n_units_].copy()
 
     @property
+    @reading
     def learning_rates_(self) -> FloatArray:
         """How far each unit will move at its next win, a copy."""
         return self._started().rates[: self.n_units_].copy()
@@ -377,18 +388,21 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
 
     # Saving ------------------------------------------------------------------------------------------------------
 
+    @reading
     def to_bytes(self) -> bytes:
         """The memory as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the memory to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         """All that has been learned, in types that a checkpoint can hold."""
         from ccmem.persistence.memories import export_memory
@@ -413,9 +427,6 @@ class CompetitiveMemory(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transform
         """Take over what ``_export_events`` gave."""
         if len(lines):
             raise ValueError(f"{type(self).__name__}: it has no blocks, and so no events")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in self._not_pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from ccmem import __version__
+from ccmem.commands._shared import Ended
 
 COMMANDS = {
     "generate": "make a drifting stream of sensor data to try things on",
@@ -80,12 +81,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ccmem: stopped", file=sys.stderr)
         return 130
+    except Ended as end:
+        return end.exit_code
+    except MemoryError as problem:
+        print(f"ccmem {options.command}: not enough memory ({problem})", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader of our output went away: nothing to say, and nowhere to say it
         sys.stderr.close()
         return 1
     except (ValueError, OSError, ImportError) as problem:
-        print(f"ccmem {options.command}: {problem}", file=sys.stderr)
+        print(f"ccmem {options.command}: {printable(str(problem))}", file=sys.stderr)
         return 1
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters spelled out: names and labels come from files, and terminals obey them.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 if __name__ == "__main__":

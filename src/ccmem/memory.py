@@ -8,6 +8,7 @@ one generic loop over fields.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,7 @@ class Event(NamedTuple):
 
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
     """Room for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
+    check_size(capacity * (n_features * np.dtype(dtype).itemsize + 16), f"{capacity:,} units of {n_features} features")
     return UnitState(
         prototypes=aligned_zeros((capacity, n_features), dtype),
         rates=np.full(capacity, learning_rate, np.float64),
@@ -75,14 +77,22 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
 
 
 CACHE_LINE = 64
+_MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros that begin with a cache line: a vector load that straddles two lines costs twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
+    check_size(size, f"{' x '.join(map(str, shape))} numbers")
     buffer = np.zeros(size + CACHE_LINE, np.uint8)
     start = -buffer.__array_interface__["data"][0] % CACHE_LINE  # .ctypes takes longer
     return buffer[start : start + size].view(dtype).reshape(shape)
+
+
+def check_size(n_bytes: int, what: str) -> None:
+    """Raise if there is not so much memory: the system would promise it, and end the process when it is used."""
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(f"{what} need {n_bytes / 2**30:,.0f} GiB, more than this machine has; ask for fewer")
 
 
 def aligned(array: Any) -> Any:

@@ -18,9 +18,13 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+_MOST = 2**62
+"""Whole numbers beyond this fit no counter."""
+
+
 def integer(least: int) -> Rule:
     """A whole number of at least ``least``."""
-    return lambda v: _is(v, numbers.Integral) and int(v) >= least, f"a whole number >= {least}"
+    return lambda v: _is(v, numbers.Integral) and least <= int(v) <= _MOST, f"a whole number >= {least}"
 
 
 def number(least: float, most: float = math.inf, *, open_below: bool = False, open_above: bool = False) -> Rule:
@@ -29,7 +33,10 @@ def number(least: float, most: float = math.inf, *, open_below: bool = False, op
     def fits(v: Any) -> bool:
         if not _is(v, numbers.Real):
             return False
-        value = float(v)
+        try:
+            value = float(v)
+        except OverflowError:
+            return False
         return (value > least if open_below else value >= least) and (value < most if open_above else value <= most)
 
     return fits, f"a number in {'(' if open_below else '['}{least}, {most}{')' if open_above else ']'}"
@@ -65,4 +72,11 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
     """Raise for the first parameter whose value breaks its rule."""
     for name, (test, text) in rules.items():
         if not test(values[name]):
-            raise ValueError(f"{owner}: {name}={values[name]!r} is not possible; it must be {text}")
+            raise ValueError(f"{owner}: {name}={_shown(values[name])} is not possible; it must be {text}")
+
+
+def _shown(value: Any) -> str:
+    """A value for a message; whole numbers of thousands of digits cannot even be printed."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return f"{'-' if value < 0 else ''}10**{math.floor(math.log10(abs(value)))} or so"
+    return repr(value)

@@ -24,10 +24,11 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric
+from ccmem.guard import Guarded, learning, reading, share_guard
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import MERGE, Event, grown
+from ccmem.memory import MERGE, Event, aligned, grown
 from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
@@ -75,7 +76,7 @@ def weigh_votes(scores: FloatArray, by_distance: bool, shares: FloatArray, n_win
                 out[r, c] += weight * shares[winners[k], c]
 
 
-class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a memory into a classifier: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -148,6 +149,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         self.unlabeled = unlabeled
         self.random_state = random_state
 
+    @learning
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels in order."""
         if y is None:
@@ -161,16 +163,21 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         for name in ("memory_", "classes_", "_votes", "_metric"):
             setattr(self, name, getattr(fresh, name))
+        share_guard(self, self.memory_)
+        self.memory_._notify()
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn the rows of ``X`` in order, with their labels where there are any.
 
         ``classes`` may announce labels to come; it is never needed.
         """
         self._teach(X, y, classes)
+        self.memory_._notify()
         return self
 
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample, with its label if it has one; return the unit that learned it, or -1."""
         known = hasattr(self, "memory_")
@@ -178,15 +185,21 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             code = code_of(self.classes_, y, self.unlabeled)
             if code is not None:
                 self.memory_._check_unchanged()
-                return int(self._learn(row, np.array([code])).winners[0])
+                winner = self._learn(row, np.array([code])).winners[0]
+                self.memory_._notify()
+                return int(winner)
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        return int(self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0])
+        winner = self._teach(np.asarray(x).reshape(1, -1), labels, None).winners[0]
+        self.memory_._notify()
+        return int(winner)
 
+    @reading
     def predict(self, X: Any) -> Any:
         """The label with most votes in each row's best matching unit or units."""
         votes = self._votes_for(X)
         return self.classes_[votes.argmax(axis=1)]
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         """The label of one sample; the quick path, like :meth:`learn_one`."""
         self._require_votes()
@@ -196,12 +209,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         unit = self.memory_._winners(row, self._answering())[0]
         return self.classes_[self._votes[unit].argmax()]
 
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class among the votes of each row's best matching unit or units."""
         votes = self._votes_for(X)
         return votes / votes.sum(axis=1, keepdims=True)
 
     @property
+    @reading
     def votes_(self) -> IntArray:
         """How often each unit learned each label, a copy."""
         self._require_memory()
@@ -251,6 +266,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         codes = encode_labels(labels, missing, new_classes)
         return self._learn_coded(memory, rows, codes, new_classes)
 
+    @learning
     def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> ChunkResult:
         """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
         memory = self._memory_to_teach()
@@ -259,7 +275,9 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
         places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
         places[used] = np.searchsorted(new_classes, values[used])
-        return self._learn_coded(memory, rows, places[codes], new_classes)
+        result = self._learn_coded(memory, rows, places[codes], new_classes)
+        memory._notify()
+        return result
 
     def _memory_to_teach(self) -> CompetitiveMemory:
         if not isinstance(self.memory, CompetitiveMemory):
@@ -291,10 +309,12 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             votes[:, np.searchsorted(new_classes, old)] = self._votes
             self._votes = votes
         self.memory_, self.classes_ = memory, new_classes
+        if first:
+            share_guard(self, memory)
         return self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
-        """Learn checked rows, count their votes, tell whoever listens."""
+        """Learn checked rows, count their votes."""
         if self._metric is None:
             result = self._learn_and_count(rows, codes)
         else:
@@ -307,7 +327,6 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
                 self._metric.note(rows[part], self.memory_)
                 done += len(found.winners)
             result = ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
-        self.memory_._notify()
         return result
 
     def _learn_and_count(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
@@ -334,6 +353,7 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
         if len(self._votes) < room:
             self._votes = grown(self._votes, room)
 
+    @learning
     def _widen(self, n_features: int) -> None:
         """Go on with more columns; see :meth:`ccmem.base.CompetitiveMemory._widen`."""
         if self._metric is not None:
@@ -377,12 +397,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:])
         return weighed
 
+    @reading
     def to_bytes(self) -> bytes:
         """The classifier as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def summary(self) -> str:
         """What memory and labels hold, in a few lines."""
         from ccmem.summary import summary
@@ -398,12 +420,14 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
     def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         from ccmem.persistence.memories import narrowed
 
@@ -436,6 +460,11 @@ class ModalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # ty
             raise ValueError("ModalClassifier: votes are negative")
         self._metric = SharedMetric.imported(fields["metric"], int(memory.n_features_in_)) if shared else None
         self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], room)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_votes"):  # an unpickled array may be a read-only map of a file; learning writes to it
+            self._votes = aligned(self._votes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "memory_")

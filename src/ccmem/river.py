@@ -33,6 +33,7 @@ from sklearn.base import clone
 from ccmem import models
 from ccmem._typing import FloatArray
 from ccmem.base import REJECTED, CompetitiveMemory
+from ccmem.guard import Guarded, learning, reading
 from ccmem.layers.window import WindowLayer
 from ccmem.memory import Event
 from ccmem.models._blocks import BlockMemory
@@ -50,7 +51,7 @@ __all__ = ["ConceptDetector", "MemoryClassifier", "MemoryClusterer"]
 Features = Mapping[Hashable, Any]
 
 
-class _DictModel:
+class _DictModel(Guarded):
     """What the adapters share: a scikit-learn style estimator that learns rows made from dictionaries."""
 
     seed: int | None
@@ -137,6 +138,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
         return self._model
 
     @property
+    @reading
     def centers(self) -> dict[int, dict[Hashable, float]]:
         """Prototype of every unit that may win, by unit, as River's clustering metrics want them."""
         if not self._began:
@@ -144,11 +146,13 @@ class MemoryClusterer(_DictModel, base.Clusterer):
         able = np.flatnonzero(self.memory_._may_win())
         return {int(u): dict(zip(self._columns, self.memory_._state.prototypes[u].tolist(), strict=True)) for u in able}
 
+    @learning
     def learn_one(self, x: Features) -> None:
         row = self._to_learn(x)
         if row is not None:
             self._model.learn_one(row)
 
+    @reading
     def predict_one(self, x: Features) -> int:
         """The best matching unit of ``x``, or -1 while there is none."""
         if not self._began or self.memory_.n_units_ == 0:
@@ -198,11 +202,13 @@ class MemoryClassifier(_DictModel, base.Classifier):
         """The classifier that learns."""
         return self._model
 
+    @learning
     def learn_one(self, x: Features, y: Any = None) -> None:
         row = self._to_learn(x)
         if row is not None:
             self._model.learn_one(row, y)
 
+    @reading
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
         """Probability of every label seen so far; all alike while no unit has learned one."""
         if not self._began:
@@ -280,6 +286,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         """The memory that learns."""
         return self._model
 
+    @learning
     def update(self, x: Any) -> None:
         """Learn one sample: a dictionary of features, or a vector (always one or always the other)."""
         row: FloatArray | None

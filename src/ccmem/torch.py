@@ -25,6 +25,7 @@ import numpy as np
 
 from ccmem._typing import IntArray
 from ccmem.base import REJECTED
+from ccmem.guard import guard_of
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 from ccmem.persistence.values import pack, unpack
 from ccmem.predictors.gated import draw_gate, stream_pointers
@@ -93,6 +94,9 @@ class TaskGate(torch.nn.Module):
 
     def learn(self, x: torch.Tensor) -> torch.Tensor:
         """Let the memory see a batch; return the block that learned each row, or -1 where the memory rejected it."""
+        return guard_of(self.memory).learn(self._learn, x)
+
+    def _learn(self, x: torch.Tensor) -> torch.Tensor:
         rows = self.memory._check_chunk(_as_rows(x))
         blocks = []
         for part in np.split(rows, range(EVENT_HISTORY, len(rows), EVENT_HISTORY)):
@@ -100,6 +104,7 @@ class TaskGate(torch.nn.Module):
             rejected = self.memory._learn(part).winners == REJECTED
             blocks.append(np.where(rejected, REJECTED, stream_pointers(self.memory, step, pointer, len(part))))
         self._make_gates()
+        self.memory._notify()
         return self._as_tensor(np.concatenate(blocks))
 
     def route(self, x: torch.Tensor, pool: bool = False) -> torch.Tensor:
@@ -184,8 +189,13 @@ class TaskGate(torch.nn.Module):
             raise ValueError(
                 f"TaskGate: the saved memory is a {type(memory).__name__}, not a {type(self.memory).__name__}"
             )
-        self.memory.__dict__.clear()
-        self.memory.__dict__.update(memory.__dict__)
+        guard = guard_of(self.memory)
+
+        def replace() -> None:
+            self.memory.__dict__.clear()
+            self.memory.__dict__.update(memory.__dict__, _guard=guard)
+
+        guard.learn(replace)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         saved = state_dict.get(prefix + "gates")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import signal
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ccmem import registry
@@ -121,3 +124,38 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {"inf": float("inf"), "true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+class Ended(Exception):  # noqa: N818 - reads as what it says
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        self.exit_code = 128 + number
+
+
+class Asked:
+    """Whether a signal asked the command to end."""
+
+    number = 0
+
+    def heed(self) -> None:
+        """End if it did; not from the signal's handler, which may run in the middle of anything."""
+        if self.number:
+            raise Ended(self.number)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[Asked]:
+    """Note SIGTERM and SIGHUP instead of being ended by them, so that the block can clean up behind itself."""
+    asked = Asked()
+
+    def note(number: int, frame: Any) -> None:
+        asked.number = number
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    previous = {number: signal.signal(number, note) for number in numbers if signal.getsignal(number) == signal.SIG_DFL}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

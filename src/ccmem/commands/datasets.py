@@ -71,6 +71,7 @@ def _look(entry: Any, options: argparse.Namespace) -> dict[str, Any]:
     matches = dict(raw.sha256) == dict(entry.sha256)
     facts["found_sha256"] = dict(raw.sha256)
     facts["notes"] = list(raw.notes)
+    facts["failed"] = options.action == "verify" and not matches
     facts["state"] = (
         f"here: {len(raw.train_labels):,} training and {len(raw.test_labels):,} test images, source: {source}; "
         f"checksums {'match' if matches else 'differ from the catalogue'}"

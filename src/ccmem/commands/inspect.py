@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +30,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print (and draw) the content of a checkpoint."""
-    from ccmem.persistence.checkpoint import CheckpointError, read_checkpoint
+    from ccmem.persistence.checkpoint import read_checkpoint
 
     checkpoint = read_checkpoint(args.checkpoint, build=False)
-    try:
-        facts = describe(checkpoint.content)
-    except (LookupError, TypeError, ValueError, AttributeError) as problem:
-        raise CheckpointError(f"{args.checkpoint} does not hold what a model should ({problem!r})") from problem
     facts = {
         "file": args.checkpoint,
         "library_version": checkpoint.library_version,
         "schema": checkpoint.schema,
         "digest": checkpoint.digest,
-        **facts,
     }
+    with _doubting(args.checkpoint):
+        facts |= describe(checkpoint.content)
+        text = _text(facts, max(args.events, 0))
+        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
     if args.changes:
         facts["score"] = _score(facts["events"], Path(args.changes))
-    if args.json:
-        print(json.dumps({k: v for k, v in facts.items() if k != "arrays"}))
-    else:
-        print(_text(facts, max(args.events, 0)))
+        text += "\n\n" + _score_text(facts["score"])
+        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
+    print(document if args.json else text)
     if args.plot:
         from ccmem.commands._picture import draw
 
@@ -55,6 +55,17 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"\ndrawn to {args.plot}")
     return 0
+
+
+@contextlib.contextmanager
+def _doubting(file: str) -> Iterator[None]:
+    """Whoever can sign a checkpoint can put anything into it; no model code has looked at it here."""
+    from ccmem.persistence.checkpoint import CheckpointError
+
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as problem:
+        raise CheckpointError(f"{file} does not hold what a model should ({problem!r})") from problem
 
 
 def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
@@ -93,12 +104,16 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     if fitted is None or "state" not in fitted:
         return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
     counters, state = fitted["counters"], fitted["state"]
+    if not all(type(count) is int and count >= 0 for count in counters.values()):
+        raise ValueError("its counters are damaged")
     if "wins" not in state:  # a network: weights tell a person little
         known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
         labels = [str(label) for label in fitted["classes_"]]
         return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
     n_units, wins = counters["units"], state["wins"][: counters["units"]]
     n_blocks = counters.get("blocks", 1)
+    if not (wins.dtype == np.int64 and n_units == len(wins) and 0 <= n_blocks <= len(state["prototypes"])):
+        raise ValueError(f"{n_units} units in {n_blocks} blocks")
     members = state.get("unit_blocks")
     members = np.arange(n_units) * n_blocks // max(n_units, 1) if members is None else members[:n_units]
     sums = np.zeros((n_blocks, 3), np.int64)
@@ -164,11 +179,12 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
             name = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
             lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be gone on with)'}")
     if not facts["rows_seen"]:
-        return "\n".join([*lines, "nothing learned yet"])
+        return "\n".join(map(_on_one_line, [*lines, "nothing learned yet"]))
     if "weights" in facts:
         taught = f"{facts['rows_seen']:,} samples seen, {facts['rows_taught']:,} of them with a label"
         labels = ", ".join(facts["labels"])
-        return "\n".join([*lines, f"network     {taught}; {facts['weights']:,} weights; labels {labels}"])
+        lines.append(f"network     {taught}; {facts['weights']:,} weights; labels {labels}")
+        return "\n".join(map(_on_one_line, lines))
     shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
     lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
     if facts["block_in_use"] is not None:
@@ -189,8 +205,17 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
             what = "new block" if event["kind"] == "new_block" else "recall"
             blocks = f"{event['from_block']} -> {event['to_block']}"
             lines.append(f"{event['step']:>13,}  {what:<10} {blocks}  after {event['count']} samples")
-    if score := facts.get("score"):
-        found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
-        recalled = f"{score['right_recalls']} of {score['returns']} returns recalled to the right block"
-        lines += ["", f"{found}, median delay {score['median_delay']} samples, {recalled}"]
-    return "\n".join(lines)
+    return "\n".join(map(_on_one_line, lines))
+
+
+def _on_one_line(text: str) -> str:
+    """A line as it may be printed: labels and names of columns come from files, and terminals obey what they hold."""
+    from ccmem.cli import printable
+
+    return printable(text).replace("\n", "\\n")
+
+
+def _score_text(score: dict[str, Any]) -> str:
+    found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
+    recalled = f"{score['right_recalls']} of {score['returns']} returns recalled to the right block"
+    return f"{found}, median delay {score['median_delay']} samples, {recalled}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -33,11 +34,14 @@ it has learned: a file is gone on with at its next row, files learned in full ar
 once, however often the command is stopped, killed or repeated. --again forgets that for the files named (leave it out
 to go on with such a run).
 Standard input cannot be gone back to; a pipe that begins anew from its first row needs --skip-seen.
-Exit codes: 0 done, 1 error, 2 wrong command line, 130 after Ctrl-C, 143 after SIGTERM. A run that ends early, by a
-limit, a signal or a bad row, saves what it has learned.
+A last line without its line end is left for later, because more of it may be on its way; --accept-last-line takes it,
+and so does the end of a pipe.
+Exit codes: 0 done, 1 error, 2 wrong command line, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
+ends early, by a limit, a signal or a bad row, saves what it has learned.
 """
 _IDLE_SECONDS = 0.2
-_STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # Windows has no SIGHUP
+_STOPPING = {getattr(signal, name): code for name, code in _CODES.items() if hasattr(signal, name)}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--watch", action="store_true", help="open a live page; it stays after the last row, until Ctrl-C"
     )
     add_page_options(parser)
+    parser.add_argument(
+        "--accept-last-line", action="store_true", help="learn a file's last line even if its line end is missing"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     parser.epilog = EXAMPLE
@@ -110,6 +117,7 @@ class _Run:
         self.n_events = 0
         self.last_event: Event | None = None
         self.unsaved_rows = 0
+        self.whole = True  # whether what is in memory is what a whole number of chunks has led to
         self.running_since: tuple[float, int] | None = None  # when the first chunk was done: code loaded and compiled
         self.saved_at = self.began_at = self.ended_at = time.monotonic()
 
@@ -131,32 +139,31 @@ class _Run:
             columns=columns,
             skip_seen=args.skip_seen,
             chunk_rows=min(args.every, 65_536),
+            accept_last_line=args.accept_last_line,
         )
+        _check_apart(args, stream.files)
         if args.again:
-            from ccmem.streams.files import file_key
-
-            for file in stream.files:
-                stream.progress.pop(file_key(file), None)
-        learner.progress = stream.progress
-        events = EventsFile(args.events, learner.events) if args.events else None
+            stream.forget(stream.files)
+        events = EventsFile(args.events, learner.events, args.checkpoint) if args.events else None
         try:
             if new or (events is not None and events.mark() != learner.events):
-                self._save(learner, events)  # from here on a crash leads back to this very state
+                self._save(learner, stream, events)  # from here on a crash leads back to this very state
             before = learner.rows
             problem: BaseException | None = None
-            page = self._page(learner)
+            page = self._page(learner, stream)
             try:
                 with self._signals():
                     self._learn(learner, stream, events)
             except (SourceError, OSError) as raised:
                 if self.signal is None:  # Ctrl-C ends both sides of a pipe: half a line is then no error
                     problem = raised
-            self._save(learner, events)  # not after an error of the model: the last checkpoint is the better one
+            if self.whole:  # half a chunk, or an event that could not be written: the last checkpoint is the better one
+                self._save(learner, stream, events)
         finally:
             if events is not None:
                 events.close()
         if problem is not None:
-            if learner.rows > before and not isinstance(problem, OSError):
+            if learner.rows > before and self.whole and not isinstance(problem, OSError):
                 saved = " and saved" if args.checkpoint else ""
                 problem.args = (f"{problem} ({learner.rows - before:,} rows before that were learned{saved})",)
             raise problem
@@ -165,13 +172,13 @@ class _Run:
             page.stay()
         return 0 if self.signal is None else _STOPPING[signal.Signals(self.signal)]
 
-    def _page(self, learner: Learner) -> RunPage | None:
+    def _page(self, learner: Learner, stream: FileStream) -> RunPage | None:
         """The live page, if it was asked for."""
         if not self.args.watch:
             return None
         from ccmem.commands.watch import RunPage
 
-        return RunPage(learner, self.args, lambda: self._save(learner, None))
+        return RunPage(learner, self.args, lambda: self._save(learner, stream, None))
 
     def _new_model(self) -> Any:
         from ccmem.commands._shared import DEFAULT_MODEL, build_model
@@ -205,6 +212,8 @@ class _Run:
         return learner, False
 
     def _learn(self, learner: Learner, stream: FileStream, events: EventsFile | None) -> None:
+        from ccmem.commands._learn_text import ProgressLine
+
         args = self.args
         chunk_rows: Any = None
         first_step, bad_before = 0, learner.bad_rows
@@ -217,14 +226,17 @@ class _Run:
                 events.write({**event._asdict(), "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
 
         learner.on_event(on_event)
-        progress = _ProgressLine(sys.stderr.isatty() and not args.quiet)
+        progress = ProgressLine(sys.stderr.isatty() and not args.quiet)
         try:
             for chunk in stream.chunks_read_ahead(args.max_rows, _IDLE_SECONDS):
-                if chunk is not None:
+                cut_off = chunk is not None and not chunk.ended and self.signal is not None
+                if chunk is not None and len(chunk.X) and not cut_off:  # Ctrl-C cuts off both sides of a pipe
                     assert stream.columns is not None
                     chunk_rows = chunk.file, chunk.rows
                     first_step = learner.steps
+                    self.whole = False
                     learner.learn(chunk, stream.columns)
+                    self.whole = True
                     self.unsaved_rows += len(chunk.X)
                     if self.running_since is None:
                         self.running_since = time.monotonic(), learner.rows
@@ -232,7 +244,7 @@ class _Run:
                 due = self.unsaved_rows >= args.every or now - self.saved_at >= args.every_seconds
                 learner.bad_rows = bad_before + stream.bad_rows
                 if self.unsaved_rows and due:
-                    self._save(learner, events)
+                    self._save(learner, stream, events)
                 progress.show(learner, self.last_event, now)
                 if self.signal is not None:
                     return
@@ -250,8 +262,9 @@ class _Run:
             return None
         return round((learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
 
-    def _save(self, learner: Learner, events: EventsFile | None) -> None:
+    def _save(self, learner: Learner, stream: FileStream, events: EventsFile | None) -> None:
         if self.args.checkpoint is not None:
+            learner.progress = stream.progress
             if events is not None:
                 learner.events = events.mark()
             learner.save(self.args.checkpoint)
@@ -259,13 +272,16 @@ class _Run:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end the loop between two chunks; a second one ends the process as usual."""
+        """Let Ctrl-C, SIGTERM and SIGHUP end the loop between two chunks; a second one ends the process as usual."""
 
         def stop(number: int, frame: Any) -> None:
             self.signal = number
             signal.signal(number, signal.SIG_DFL)
 
-        previous = {number: signal.signal(number, stop) for number in _STOPPING}
+        hang_up = getattr(signal, "SIGHUP", None)
+        nohup = hang_up is not None and signal.getsignal(hang_up) == signal.SIG_IGN  # the user wants it to go on
+        caught = [number for number in _STOPPING if not (nohup and number == hang_up)]
+        previous = {number: signal.signal(number, stop) for number in caught}
         try:
             yield
         finally:
@@ -273,6 +289,7 @@ class _Run:
                 signal.signal(number, handler)
 
     def _report(self, learner: Learner, stream: FileStream, rows: int) -> None:
+        from ccmem.commands._learn_text import sentence
         from ccmem.commands._shared import model_name
 
         args, memory = self.args, learner.memory
@@ -296,66 +313,13 @@ class _Run:
             "left_out": list(stream.left_out),
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
+            "held_back": len(stream.held_back),
         }
-        if args.json:
-            print(json.dumps(facts))
-        elif not args.quiet:
-            print(_sentence(facts))
-
-
-def _sentence(facts: dict[str, Any]) -> str:
-    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}" if facts["files"] else "standard input"
-    if not facts["rows"] and facts["stopped_by"] is None:
-        text = f"nothing new in {files} ({facts['total_rows']:,} rows learned before)"
-    else:
-        rate = f" ({facts['rows_per_second']:,} rows/s once running)" if facts["rows_per_second"] else ""
-        text = f"learned {facts['rows']:,} rows from {files} in {facts['seconds']:.1f} s{rate}"
-        text += f", {facts['total_rows']:,} in all" if facts["total_rows"] != facts["rows"] else ""
-    if facts["bad_rows"]:
-        text += f"; {facts['bad_rows']:,} bad rows skipped"
-    if facts["blocks"] is not None:
-        blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
-        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
-    elif facts["units"] is not None:
-        text += f"\n{facts['model']}: {facts['units']} units"
-    if facts["left_out"]:
-        names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
-        hint = "" if facts["labelled"] else f" (if one of them is the label: --label {facts['left_out'][0]})"
-        text += f"\nleft out, because they hold no numbers: {names}{hint}"
-    if facts["stopped_by"]:
-        text += f"\nstopped by {facts['stopped_by']}"
-    return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")
-
-
-class _ProgressLine:
-    """Rows/s, blocks and the last event, on one line of a terminal."""
-
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
-        self._at = time.monotonic()
-        self._rows: int | None = None
-        self._rate = 0.0
-
-    def show(self, learner: Learner, last: Event | None, now: float) -> None:
-        if self._rows is None:
-            self._rows = learner.rows
-        if not self._shown or now - self._at < 0.25:
-            return
-        self._rate = (learner.rows - self._rows) / (now - self._at)
-        self._at, self._rows = now, learner.rows
-        text = f"{learner.rows:,} rows  {self._rate:,.0f} rows/s"
-        if (memory := learner.memory) is not None:
-            text += f"  {memory.n_blocks_} blocks" if hasattr(memory, "n_blocks_") else f"  {memory.n_units_} units"
-        if last is not None:
-            what = "new block" if last.kind == "new_block" else "recall of block"
-            text += f"  last: {what} {last.to_block} at row {last.step:,}"
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        with contextlib.suppress(OSError) if self.signal is not None else contextlib.nullcontext():
+            if args.json:  # whoever hung up may have taken the terminal along
+                print(json.dumps(facts), flush=True)
+            elif not args.quiet:
+                print(sentence(facts), flush=True)
 
 
 def _feature_names(learner: Learner) -> list[str] | None:
@@ -377,3 +341,15 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number >= 1")
     return value
+
+
+def _check_apart(args: argparse.Namespace, files: list[str]) -> None:
+    """Raise if a file that would be written is one that is read."""
+    named = {"--events": args.events, "--checkpoint": args.checkpoint}
+    places = {option: os.path.realpath(name) for option, name in named.items() if name is not None}
+    if args.events and places["--events"] == places.get("--checkpoint"):
+        raise ValueError(f"--events {args.events} is the checkpoint itself; name another file")
+    sources = {os.path.realpath(file) for file in files if file != "-"}
+    for option, place in places.items():
+        if place in sources:
+            raise ValueError(f"{option} {named[option]} is one of the sources; name another file")

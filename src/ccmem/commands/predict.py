@@ -6,18 +6,21 @@ import argparse
 import contextlib
 import csv
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+_IDLE_SECONDS = 0.2
 EXAMPLE = """\
 examples:
   ccmem predict new.parquet --checkpoint memory.safetensors --out labels.parquet
   tail -f log.ndjson | ccmem predict - --format ndjson --checkpoint memory.safetensors --units
 
-Every input row gives one output row, in order; with --on-bad-row skip, bad rows have empty answers. Columns and scaling
-are those of the checkpoint. If the input has the label column too, the share of right answers is printed.
+Every input row gives one output row, in order; with --on-bad-row skip, a row that cannot be answered has an empty
+answer (null in NDJSON, Parquet and Arrow), which no other row has. Columns and scaling are those of the checkpoint. If
+the input has the label column too, the share of right answers is printed.
 """
 
 
@@ -39,6 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict every row of the source."""
+    import numpy as np
+
+    from ccmem.commands._shared import ended_by_signals
     from ccmem.living.learner import Learner
     from ccmem.streams.files import FileStream
 
@@ -48,23 +54,29 @@ def run(args: argparse.Namespace) -> int:
     if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
         raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
     stream = FileStream(
-        args.sources, features=args.features, format=args.format, on_bad_row=args.on_bad_row, columns=learner.columns
+        args.sources,
+        features=args.features,
+        format=args.format,
+        on_bad_row=args.on_bad_row,
+        columns=learner.columns,
+        accept_last_line=True,
     )
+    _check_apart(args, stream.files)
     rows = right = labelled = 0
-    with _open_output(args.out) as output:
-        for chunk in stream.chunks_read_ahead(None, 3600.0):
+    kinds = learner.answer_kinds(args.units)
+    with ended_by_signals() as asked, _open_output(args.out, kinds) as output:
+        for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
+            asked.heed()
             if chunk is None:
                 continue
-            answers = learner.predict(chunk.X, args.units)
+            answers = learner.predict(chunk.X, args.units) if len(chunk.X) else {name: np.empty(0) for name in kinds}
             if chunk.labels is not None and "label" in answers:
                 known = chunk.labels.codes >= 0
                 labelled += int(known.sum())
                 truth = chunk.labels.array()
                 right += int((answers["label"][known] == truth[known]).sum())
             places = chunk.rows - chunk.first - 1
-            output.write(
-                {name: _spread(values, places, chunk.n_rows) for name, values in answers.items()}, chunk.n_rows
-            )
+            output.write({name: _spread(answers[name], places, chunk.n_rows) for name in kinds})
             rows += chunk.n_rows
     facts: dict[str, Any] = {"rows": rows, "bad_rows": stream.bad_rows, "labelled": labelled}
     if labelled:
@@ -91,42 +103,45 @@ def _spread(values: Any, places: Any, count: int) -> list[Any]:
     return spread
 
 
+def _check_apart(args: argparse.Namespace, files: list[str]) -> None:
+    """Raise if the answers would take the place of what they are made from."""
+    if args.out != "-":
+        place = os.path.realpath(args.out)
+        if place in {os.path.realpath(file) for file in (*files, args.checkpoint) if file != "-"}:
+            raise ValueError(f"--out {args.out} is a source or the checkpoint itself; name another file")
+
+
 class _Output(Protocol):
-    def write(self, columns: dict[str, list[Any]], count: int) -> None: ...
+    def write(self, columns: dict[str, list[Any]]) -> None: ...
 
 
 @contextlib.contextmanager
-def _open_output(out: str) -> Iterator[_Output]:
-    """Where answers go. A file appears only when it is complete."""
+def _open_output(out: str, kinds: dict[str, type]) -> Iterator[_Output]:
+    """Where answers go, columns of these kinds. A file appears only when it is complete."""
     if out == "-":
-        yield _CSV(sys.stdout)
+        yield _CSV(sys.stdout, kinds)
         return
     from ccmem.persistence.atomic import atomic_file
-    from ccmem.streams.files import format_of
+    from ccmem.streams.sources import format_of
 
     kind = format_of(out)
     if kind not in ("csv", "ndjson", "parquet", "arrow") or out.endswith(".gz"):
         raise ValueError(f"--out {out}: answers are written as .csv, .ndjson, .parquet or .arrow")
     with atomic_file(out) as temporary:
         if kind in ("parquet", "arrow"):
-            output = _Arrow(temporary, kind)
-            try:
+            with _Arrow(temporary, kind, kinds) as output:
                 yield output
-            finally:
-                output.close()
         else:
             with temporary.open("w", newline="", encoding="utf-8") as file:
-                yield _CSV(file) if kind == "csv" else _NDJSON(file)
+                yield _CSV(file, kinds) if kind == "csv" else _NDJSON(file)
 
 
 class _CSV:
-    def __init__(self, file: Any) -> None:
-        self._file, self._writer, self._begun = file, csv.writer(file, lineterminator="\n"), False
+    def __init__(self, file: Any, kinds: dict[str, type]) -> None:
+        self._file, self._writer = file, csv.writer(file, lineterminator="\n")
+        self._writer.writerow(kinds)
 
-    def write(self, columns: dict[str, list[Any]], count: int) -> None:
-        if not self._begun:
-            self._writer.writerow(columns)
-            self._begun = True
+    def write(self, columns: dict[str, list[Any]]) -> None:
         self._writer.writerows(zip(*columns.values(), strict=True))
         self._file.flush()
 
@@ -135,46 +150,30 @@ class _NDJSON:
     def __init__(self, file: Any) -> None:
         self._file = file
 
-    def write(self, columns: dict[str, list[Any]], count: int) -> None:
+    def write(self, columns: dict[str, list[Any]]) -> None:
         names, rows = list(columns), zip(*columns.values(), strict=True)
         self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
 
 
 class _Arrow:
-    def __init__(self, path: Path, kind: str) -> None:
+    def __init__(self, path: Path, kind: str, kinds: dict[str, type]) -> None:
         from ccmem.streams.arrow import pyarrow
 
-        self._pa, self._path, self._kind = pyarrow(), path, kind
-        self._writer: Any = None
+        pa = self._pa = pyarrow()
+        types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        self._schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+        if kind == "parquet":
+            from pyarrow import parquet
 
-    def write(self, columns: dict[str, list[Any]], count: int) -> None:
-        pa: Any = self._pa
-        if self._writer is None:
-            found = {name: next((v for v in values if v is not None), 0) for name, values in columns.items()}
-            schema = pa.schema(
-                [
-                    (
-                        name,
-                        pa.string()
-                        if isinstance(v, str)
-                        else pa.int64()
-                        if isinstance(v, (int, bool))
-                        else pa.float64(),
-                    )
-                    for name, v in found.items()
-                ]
-            )
-            if self._kind == "parquet":
-                from pyarrow import parquet
-
-                self._writer = parquet.ParquetWriter(self._path, schema)
-            else:
-                self._writer = pa.ipc.new_file(str(self._path), schema)
-            self._schema = schema
-        self._writer.write_table(pa.table(columns, schema=self._schema))
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+            self._writer = parquet.ParquetWriter(path, self._schema)
         else:
-            self._path.touch()
+            self._writer = pa.ipc.new_file(str(path), self._schema)
+
+    def write(self, columns: dict[str, list[Any]]) -> None:
+        self._writer.write_table(self._pa.table(columns, schema=self._schema))
+
+    def __enter__(self) -> _Arrow:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._writer.close()

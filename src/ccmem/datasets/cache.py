@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
@@ -28,14 +29,15 @@ def from_cache(entry: Entry) -> tuple[RawSet, str] | None:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         contents = {name: (folder / name).read_bytes() for name in FILES}
         damaged = [name for name in FILES if digest(contents[name]) != manifest["sha256"][name]]
-    except (OSError, ValueError, KeyError) as problem:
-        raise ValueError(f"the cached copy in {folder} is damaged ({problem})") from problem
+        notes, source = tuple(map(str, manifest["notes"])), str(manifest["source"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as problem:
+        raise ValueError(f"the cached copy in {folder} is damaged ({problem!r})") from problem
     if damaged:
         raise ValueError(f"the cached copy in {folder} is damaged ({damaged[0]} has another SHA-256 than when fetched)")
     arrays = [parse_idx(contents[name], f"{folder}: {name}") for name in FILES]
-    raw = RawSet(arrays[0], arrays[1], arrays[2], arrays[3], manifest["sha256"], tuple(manifest["notes"]))
+    raw = RawSet(arrays[0], arrays[1], arrays[2], arrays[3], manifest["sha256"], notes)
     check(entry, raw, str(folder))
-    return raw, str(manifest["source"])
+    return raw, source
 
 
 def store(entry: Entry, raw: RawSet, source: str) -> Path:
@@ -52,9 +54,7 @@ def store(entry: Entry, raw: RawSet, source: str) -> Path:
         manifest = {"source": source, "sha256": dict(raw.sha256), "notes": list(raw.notes)}
         (aside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
         aside.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        aside.rename(folder)
+        _put_in_place(entry, aside, folder)
     except OSError as problem:
         raise OSError(
             f"cannot keep {entry.title} in {folder} ({problem.strerror or problem}); make room or make it writable, "
@@ -64,3 +64,24 @@ def store(entry: Entry, raw: RawSet, source: str) -> Path:
         if aside is not None and aside.exists():
             shutil.rmtree(aside, ignore_errors=True)
     return folder
+
+
+def _put_in_place(entry: Entry, aside: Path, folder: Path) -> None:
+    """Give ``aside`` its final name; several processes may be about to do the same."""
+    for attempt in range(20):
+        try:
+            aside.rename(folder)
+            return
+        except OSError:  # something is there already
+            if not folder.exists() and attempt == 19:
+                raise
+        try:
+            if from_cache(entry) is not None:
+                return  # another process was quicker, and its copy is good
+        except ValueError:
+            pass
+        old = aside.with_name(f"{aside.name}-old{attempt}")
+        with contextlib.suppress(OSError):
+            folder.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+    raise OSError(f"{folder} is being changed by others all the time")

@@ -27,18 +27,23 @@ TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 FILES = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
 
+LARGEST = 1 << 28
+"""More bytes than any file of a data set here has; whatever unpacks to more is not one of them."""
 _UNSIGNED_BYTES = b"\x00\x00\x08"
 
 
 def read_content(path: Path) -> bytes:
-    """What is in a file, without its gzip layer if it has one."""
-    content = path.read_bytes()
-    if content[:2] != b"\x1f\x8b":
-        return content
-    try:
-        return gzip.decompress(content)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise ValueError(f"{path}: corrupted or truncated gzip file ({problem}); get the file again") from problem
+    """What is in a file, without its gzip layer if it has one; no more than a data set could need."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        try:
+            content = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            raise ValueError(f"{path}: corrupted or truncated gzip file ({problem}); get the file again") from problem
+    if len(content) > LARGEST:
+        raise ValueError(f"{path}: holds more than {LARGEST >> 20} MiB, which no data set here does; get it again")
+    return content
 
 
 def parse_idx(content: bytes, place: str) -> ByteArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +20,7 @@ from ccmem.datasets.idx import FILES, ByteArray, digest, idx_bytes
 from ccmem.datasets.raw import Entry, RawSet, check
 
 TEST_PER_LETTER = 400
+_LARGEST_PICTURE = 1 << 20
 PARTS = ("notMNIST_small", "notMNIST_large")
 
 Picture = tuple[str, bytes]
@@ -90,7 +92,8 @@ def read_pictures(entry: Entry, sources: list[Path]) -> RawSet:
 def _pictures(source: Path) -> Iterator[Picture]:
     if source.is_dir():
         for path in sorted(source.glob("[A-J]/*.png")):
-            yield path.parent.name, path.read_bytes()
+            with path.open("rb") as file:
+                yield path.parent.name, file.read(_LARGEST_PICTURE)
         return
     try:
         with tarfile.open(source, "r:*") as archive:
@@ -99,7 +102,7 @@ def _pictures(source: Path) -> Iterator[Picture]:
                 if member.isfile() and name.suffix == ".png" and name.parent.name in set("ABCDEFGHIJ"):
                     stream = archive.extractfile(member)
                     if stream is not None:
-                        yield name.parent.name, stream.read()
+                        yield name.parent.name, stream.read(_LARGEST_PICTURE)
     except (tarfile.TarError, EOFError, OSError) as problem:
         raise ValueError(f"{source}: corrupted or truncated archive ({problem}); get it again") from problem
 
@@ -111,8 +114,9 @@ def _decode(content: bytes) -> ByteArray | None:
     except ImportError as problem:
         raise ImportError('reading NotMNIST pictures needs pillow: pip install "ccmem[data]"') from problem
     try:
-        with Image.open(io.BytesIO(content)) as picture:
-            image = np.asarray(picture.convert("L"))
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content)) as picture:
+            if picture.size != (28, 28):  # looked at before a single pixel is unpacked
+                return None
+            return np.asarray(picture.convert("L"))
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError):
         return None
-    return image if image.shape == (28, 28) else None

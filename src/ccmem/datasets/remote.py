@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ccmem.datasets.idx import FILES, read_content
+from ccmem.datasets.idx import FILES, LARGEST, read_content
 from ccmem.datasets.pictures import read_pictures
 from ccmem.datasets.raw import Entry, RawSet, from_contents
 
@@ -69,7 +69,10 @@ def _member(archive: tarfile.TarFile, name: str) -> bytes:
     stream = archive.extractfile(name)
     if stream is None:
         raise KeyError(f"{name} is not a file")
-    return stream.read()
+    content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise KeyError(f"{name} is larger than any file of a data set here")
+    return content
 
 
 def from_debian(entry: Entry) -> RawSet:

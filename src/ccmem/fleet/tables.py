@@ -12,7 +12,7 @@ import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
 from ccmem.streams.arrow import from_table, pyarrow
-from ccmem.streams.files import expand, format_of
+from ccmem.streams.sources import expand, format_of
 from ccmem.streams.tables import BadRowError, Columns, SourceError
 
 PIECE_ROWS = 1_000_000

@@ -85,6 +85,7 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
         if finite:
             check_finite(X)
         return X
+    _refuse_times(X)
     with columns_kept_on_error(estimator):
         checked: FloatArray = validate_data(
             estimator,
@@ -100,6 +101,16 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
         if finite:
             check_finite(checked)
     return checked
+
+
+def _refuse_times(X: Any) -> None:
+    """Raise if ``X`` holds dates or durations, which numpy would turn into counts of whatever their unit is."""
+    kinds = [getattr(X, "dtype", None)] if not hasattr(X, "dtypes") else list(X.dtypes)
+    if any(getattr(kind, "kind", "") in ("M", "m") or str(kind).startswith(("Date", "Duration")) for kind in kinds):
+        raise ValueError(
+            "Input X contains dates or durations, which have no scale of their own; turn them into numbers first "
+            "(seconds since a start, say), or leave them out"
+        )
 
 
 def _is_just_right(estimator: Any, X: Any, dtype: Any) -> bool:

@@ -23,7 +23,7 @@ from ccmem.memory import Event
 from ccmem.models._blocks import BlockMemory
 from ccmem.persistence import CheckpointError, read_checkpoint, write_checkpoint
 from ccmem.readout import ModalClassifier
-from ccmem.streams.files import Progress
+from ccmem.streams.progress import Progress
 from ccmem.streams.tables import Chunk, Columns
 
 
@@ -101,6 +101,19 @@ class Learner:
             return self.front.n_samples_seen_ if self.front.__sklearn_is_fitted__() else 0
         return self.memory.n_samples_seen_ if self.memory is not None else 0
 
+    def answer_kinds(self, units: bool = False) -> dict[str, type]:
+        """Names of the columns that :meth:`predict` gives, and whether they hold text, whole numbers or numbers."""
+        kinds: dict[str, type] = {}
+        if not isinstance(self.model, CompetitiveMemory):
+            classes = self.model.classes_.tolist()
+            kinds["label"] = type(classes[0]) if classes and type(classes[0]) in (int, float) else str
+        memory = self.memory
+        if memory is not None and (units or not kinds):
+            kinds["unit"] = int
+            if hasattr(memory, "unit_blocks_"):
+                kinds["block"] = int
+        return kinds
+
     def on_event(self, callback: Callable[[Event], Any]) -> None:
         """Call ``callback`` for every event from now on; with windows, its step is the last row of the window."""
         if (front := self.front) is not None:
@@ -133,7 +146,14 @@ class Learner:
             "rows": self.rows,
             "bad_rows": self.bad_rows,
             "progress": [
-                [key, *entry[:2], list(entry.anchor) if entry.anchor else None, *entry[3:]]
+                [
+                    key,
+                    entry.rows,
+                    entry.complete,
+                    list(entry.anchor) if entry.anchor else None,
+                    entry.size,
+                    entry.digest,
+                ]
                 for key, entry in self.progress.items()
             ],
             "events": None if self.events is None else list(self.events),
@@ -180,11 +200,13 @@ class Learner:
             for part, n in ((self.front or self.model, len(features)), (self.model, self._n_windowed(len(features)))):
                 if getattr(part, "n_features_in_", n) != n:
                     raise ValueError(f"{n} columns for a model of {part.n_features_in_}")
-        for key, rows, complete, anchor, size, head in fields["progress"]:
+        for key, rows, complete, anchor, size, digest in fields["progress"]:
             numbers = [rows, size, *(anchor or (0, 0))]
             if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or len(numbers) != 4:
                 raise ValueError("impossible progress")
-            self.progress[str(key)] = Progress(rows, bool(complete), tuple(anchor) if anchor else None, size, str(head))
+            self.progress[str(key)] = Progress(
+                rows, bool(complete), tuple(anchor) if anchor else None, size, str(digest)
+            )
         if fields["events"] is not None:
             file, size, tail = fields["events"]
             if type(size) is not int or not 0 <= size < 2**62:

@@ -6,6 +6,7 @@ model begins a new block or returns to one that waits, and notes that in its jou
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,6 +15,7 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
+from ccmem.guard import guard_of, reading
 from ccmem.memory import NEW_BLOCK, OWN, Event
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
 EVENT_KINDS = ("new_block", "recall")
 LONGEST_NAME = 80
+_listening = threading.Lock()
 
 
 class BlockMemory(CompetitiveMemory):
@@ -55,10 +58,12 @@ class BlockMemory(CompetitiveMemory):
     _history: deque[Event]
     _block_names: dict[int, str] = {}  # noqa: RUF012  # never changed in place
 
+    @reading
     def task_pointers(self, X: Any) -> IntArray:
         """The block that each row belongs to: that of its best matching unit (GetTaskPointer)."""
         return self.unit_blocks_[self.predict(X)]
 
+    @reading
     def pool_task(self, X: Any) -> int:
         """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
         return int(np.bincount(self.task_pointers(X)).argmax())
@@ -66,13 +71,15 @@ class BlockMemory(CompetitiveMemory):
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
 
-        It is called after the chunk that brought the event has been learned whole, so it may read, predict with or
-        save the memory. Clones call it too, because a classifier learns in a clone of its memory; pickles, copies and
-        checkpoints do not take it along.
+        It is called after the chunk that brought the event has been learned whole, by the thread that learned it, and
+        may read, predict with or save the memory, as may other threads meanwhile; teaching it is a RuntimeError. If it
+        raises, the chunk stays learned, and what is left to tell is told after the next one. Clones call it too,
+        because a classifier learns in a clone of its memory; pickles, copies and checkpoints do not take it along.
         """
         if not callable(callback):
             raise TypeError(f"on_event needs a function of one event, not {callback!r}")
-        self._listeners = (*self._listeners, callback)
+        with _listening:
+            self._listeners = (*self._listeners, callback)
         return callback
 
     def name_block(self, block: int, name: str) -> None:
@@ -100,6 +107,7 @@ class BlockMemory(CompetitiveMemory):
         self._started()
         return dict(self._block_names)
 
+    @reading
     def explain(self, event: Event) -> Explanation:
         """Which columns tell the block that ``event`` led to from the block that it left, and by how much.
 
@@ -136,6 +144,7 @@ class BlockMemory(CompetitiveMemory):
         raise NotImplementedError
 
     @property
+    @reading
     def events_(self) -> list[Event]:
         """The latest new blocks and recalls, oldest first."""
         self._started()
@@ -163,6 +172,8 @@ class BlockMemory(CompetitiveMemory):
             self._pending_events = (*self._pending_events, *events)
 
     def _notify(self) -> None:
+        if self._pending_events:
+            guard_of(self).become_reader()
         while self._pending_events:
             event, self._pending_events = self._pending_events[0], self._pending_events[1:]
             for listener in self._listeners:

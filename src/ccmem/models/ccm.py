@@ -45,6 +45,7 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED
+from ccmem.guard import reading
 from ccmem.kernels import plain
 from ccmem.kernels.competition import dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
@@ -336,11 +337,13 @@ class CCM(BlockMemory):
         self.random_state = random_state
 
     @property
+    @reading
     def unit_blocks_(self) -> IntArray:
         """The block of every slot."""
         return np.arange(self.n_units_) // self.n_slots
 
     @property
+    @reading
     def recall_counts_(self) -> IntArray:
         """Hits of every block counted towards a recall, a copy."""
         return self._started().recalls[: self.n_blocks_].copy()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import itertools
 import json
 import os
 import socket
@@ -15,6 +17,10 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+_HOST = socket.gethostname().replace("/", "_")
+_numbers = itertools.count()
+"""So that two threads never write to the same temporary file."""
 
 
 def atomic_write(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
@@ -29,12 +35,9 @@ def atomic_write(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The name of a temporary file that takes the place of ``path`` if the block ends without an error."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; name a file")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    target = file_to_write(path)
+    _remove_abandoned(target)
+    temporary = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.tmp")
     try:
         yield temporary
         if target.exists():
@@ -46,11 +49,44 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     _sync_folder(target.parent)
 
 
+def file_to_write(path: str | os.PathLike[str]) -> Path:
+    """Where ``path`` leads (a link stays a link); raises unless a file is there or can be made there."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target} is a pipe or a device, which a file cannot take the place of; name a file")
+    return target
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove temporary files that killed processes left beside ``path``; the caller holds its lock."""
     target = Path(os.path.realpath(path))
-    for left in target.parent.glob(f".{target.name}.*.tmp"):
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
         left.unlink(missing_ok=True)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files of this machine's processes that are no more."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{glob.escape(_HOST)}.*.tmp"):
+        number = left.name.removesuffix(".tmp").rpartition(".")[2].partition("-")[0]
+        if number.isdigit() and not _is_alive(int(number)):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":
+        return False  # a file that is in use cannot be removed there anyway
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
@@ -74,12 +110,12 @@ def locked(path: str | os.PathLike[str]) -> Iterator[str | None]:
     The lock is the operating system's, on ``<path>.lock``: it ends with the process that holds it, however that ends.
     A file that a killed process left behind is therefore known to be stale: its text is yielded, and it is taken over.
     """
-    target = Path(os.path.realpath(path))
+    target = file_to_write(path)
     name = target.with_name(target.name + ".lock")
     while True:
         handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            _lock(handle)
+            lock(handle)
         except OSError:
             holder = _read_holder(handle)
             os.close(handle)
@@ -107,7 +143,8 @@ def locked(path: str | os.PathLike[str]) -> Iterator[str | None]:
         os.close(handle)
 
 
-def _lock(handle: int) -> None:
+def lock(handle: int) -> None:
+    """Lock an open file for this process, or raise OSError at once if another has."""
     if sys.platform == "win32":
         os.lseek(handle, 1 << 30, os.SEEK_SET)  # far behind the text, which others must be able to read
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ccmem import __version__
+from ccmem.guard import Guarded, guard_of
 from ccmem.persistence.atomic import atomic_write
 from ccmem.persistence.tensorfile import (
     Array,
@@ -56,7 +57,15 @@ def encode(content: dict[str, Any]) -> list[bytes | memoryview]:
 
 
 def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write ``content`` to ``path`` atomically."""
+    """Write ``content`` to ``path`` atomically, all of it as of one moment."""
+    model = content.get("model")
+    if isinstance(model, Guarded):
+        guard_of(model).read(_write, path, content)
+    else:
+        _write(path, content)
+
+
+def _write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     try:
         parts = encode(content)
     except TypeError as problem:
@@ -67,6 +76,8 @@ def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> N
 def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpoint:
     """Read and check a checkpoint; with ``build=False`` models stay dictionaries and no model code is imported."""
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} cannot be loaded: it is {'a folder' if path.is_dir() else 'a pipe or a device'}")
     with path.open("rb") as file:
         return with_model(read(file, os.fstat(file.fileno()).st_size, str(path), build), str(path))
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import Guarded, learning, reading, share_guard
 from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.memory import SEEN, aligned
 from ccmem.parameters import Rule, check_parameters, choice, integer, number
@@ -43,7 +44,7 @@ def sizes_of_layers(least_layers: int) -> Rule:
     return fits, f"a sequence of at least {least_layers} whole numbers >= 1, such as (110, 104)"
 
 
-class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNetwork(Guarded, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the predictors: a network that learns one sample at a time, a chunk per compiled call."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -72,6 +73,7 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Learning ----------------------------------------------------------------------------------------------------
 
+    @learning
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels in order, once."""
         if y is None:
@@ -84,8 +86,10 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not len(fresh.classes_):
             raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         self._adopt(fresh)
+        self._notify()
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn the rows of ``X`` in order; how a stream is cut into chunks changes nothing.
 
@@ -97,7 +101,11 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._teach(X, y, classes)
         else:
             self._begin_with(X, y, classes)
+        self._notify()
         return self
+
+    def _notify(self) -> None:
+        """Tell whoever listens; called when everything about a chunk has been learned."""
 
     def _begin_with(self, X: Any, y: Any, classes: Any) -> IntArray:
         """Learn a first chunk in a copy, so that one that cannot be learned leaves no trace."""
@@ -110,7 +118,10 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Take over all that ``fresh`` has learned."""
         self.__dict__.pop("feature_names_in_", None)
         parameters = self.get_params(deep=False)
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
+        own = (*parameters, "_guard")
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
+        if "memory_" in vars(self):
+            share_guard(self, vars(self)["memory_"])
 
     def _check_settings(self) -> None:
         """Check the parameters, also against those that learning began with."""
@@ -202,6 +213,7 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
             )
 
+    @learning
     def _widen(self, n_features: int) -> None:
         """Go on with more columns, whose weights begin at 0: nothing changes for samples that are 0 there."""
         before, gated = self._state.sizes, self._state.gates.shape[2] > 0
@@ -241,11 +253,13 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[probabilities.argmax(axis=1)]
 
     @property
+    @reading
     def coefs_(self) -> list[FloatArray]:
         """Weights of every layer, shape (inputs, units), as in scikit-learn's MLPClassifier; copies."""
         return [layer[:, :-1].T.copy() for layer in self._layers()]
 
     @property
+    @reading
     def intercepts_(self) -> list[FloatArray]:
         """Biases of every layer; copies."""
         return [layer[:, -1].copy() for layer in self._layers()]
@@ -284,12 +298,14 @@ class OnlineNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
 
+    @reading
     def to_bytes(self) -> bytes:
         """The network as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save

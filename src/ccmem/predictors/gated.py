@@ -44,6 +44,7 @@ from sklearn.base import MetaEstimatorMixin
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, seeded_clone
+from ccmem.guard import learning, reading, share_guard
 from ccmem.labels import UNLABELED, code_of
 from ccmem.memory import grown
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
@@ -166,6 +167,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         self.unlabeled = unlabeled
         self.random_state = random_state
 
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample, with its label if it has one; return the block that learned it, or -1 if none did."""
         row = self.memory_._check_one(x) if self.__sklearn_is_fitted__() else None
@@ -175,15 +177,21 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
                 self._check_settings()
                 self.memory_._check_unchanged()
                 codes = np.array([self._state.class_rows[code] if code >= 0 else code])
-                return int(self._learn_rows(row, codes)[0])
+                block = int(self._learn_rows(row, codes)[0])
+                self._notify()
+                return block
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         learn = self._teach if self.__sklearn_is_fitted__() else self._begin_with
-        return int(learn(np.asarray(x).reshape(1, -1), labels, None)[0])
+        block = int(learn(np.asarray(x).reshape(1, -1), labels, None)[0])
+        self._notify()
+        return block
 
+    @reading
     def predict(self, X: Any) -> Any:
         """The most probable label of every row, each routed by itself."""
         return self._best(self.predict_proba(X))
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         """The most probable label of one sample; the quick path, like :meth:`learn_one`."""
         self._require_classes()
@@ -192,15 +200,18 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             return self.predict(np.asarray(x).reshape(1, -1))[0]
         return self._best(self._probabilities(row, self._pointers(row)))[0]
 
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class for every row, each routed by itself: to the block of its best matching slot."""
         rows = self._check_pool(X)
         return self._probabilities(rows, self._pointers(rows))
 
+    @reading
     def predict_pool(self, X: Any) -> Any:
         """The most probable label of every row of a pool that comes from one task, as the paper tests."""
         return self._best(self.predict_proba_pool(X))
 
+    @reading
     def predict_proba_pool(self, X: Any) -> FloatArray:
         """Probability of every class for every row, all routed to the most frequent of their blocks (t_M)."""
         rows = self._check_pool(X)
@@ -208,6 +219,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         return self._probabilities(rows, np.full(len(rows), modal, np.int64))
 
     @property
+    @reading
     def gates_(self) -> list[BoolArray]:
         """Which units each block owns: a boolean matrix (blocks, units) for every hidden layer."""
         self._require_start()
@@ -242,6 +254,8 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             state = state._replace(gates=np.empty((0, len(self.hidden_sizes), max(self._open_units())), np.int64))
         self._state = self._grow(state, class_rows, announced)
         self.memory_, self.classes_, self._began_with = memory, all_classes, self._shape()
+        if first:
+            share_guard(self, memory)
         return self._learn_rows(rows, codes)
 
     def _learn_rows(self, rows: FloatArray, codes: IntArray) -> IntArray:
@@ -257,9 +271,12 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             own = codes[start : start + EVENT_HISTORY]
             self._run(part, own if self.learn == "all" else np.where(rejected, UNLABELED, own), blocks, start)
             taught.append(np.where(rejected, REJECTED, blocks))
-        memory._notify()
         return np.concatenate(taught)
 
+    def _notify(self) -> None:
+        self.memory_._notify()
+
+    @learning
     def _widen(self, n_features: int) -> None:
         super()._widen(n_features)
         self.memory_._widen(n_features)
@@ -324,6 +341,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
         return self.memory_
 
+    @reading
     def _export(self) -> dict[str, Any]:
         from ccmem.predictors._saved import export_network
 

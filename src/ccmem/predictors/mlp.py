@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import learning, reading
 from ccmem.kernels.rows import check_rows
 from ccmem.labels import code_of
 from ccmem.predictors._estimator import OnlineNetwork
@@ -146,6 +147,7 @@ class OnlineMLP(OnlineNetwork):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, if it has a label; the quick path for an array of the network's own type."""
         row = self._check_one(x)
@@ -159,10 +161,12 @@ class OnlineMLP(OnlineNetwork):
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         self.partial_fit(np.asarray(x).reshape(1, -1), labels)
 
+    @reading
     def predict(self, X: Any) -> Any:
         """The most probable label of every row."""
         return self._best(self.predict_proba(X))
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         """The most probable label of one sample; the quick path, like :meth:`learn_one`."""
         self._require_classes()
@@ -171,6 +175,7 @@ class OnlineMLP(OnlineNetwork):
             return self.predict(np.asarray(x).reshape(1, -1))[0]
         return self._best(self._probabilities(row, np.zeros(1, np.int64)))[0]
 
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class for every row."""
         self._require_classes()
@@ -179,6 +184,7 @@ class OnlineMLP(OnlineNetwork):
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    @learning
     def _widen(self, n_features: int) -> None:
         super()._widen(n_features)
         self.n_features_in_ = n_features
@@ -205,6 +211,7 @@ class OnlineMLP(OnlineNetwork):
             return None
         return x.reshape(1, -1)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         from ccmem.predictors._saved import export_network
 

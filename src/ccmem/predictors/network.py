@@ -14,13 +14,14 @@ Activities, deltas and weights are in the type of the data; sums have a fixed or
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.memory import CACHE_LINE, aligned, grown
+from ccmem.memory import CACHE_LINE, aligned, check_size, grown
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 RELU, TANH, SIGMOID = range(3)
@@ -108,6 +109,9 @@ def new_network(
     sizes: IntArray, bounds: list[float], optimizer: int, dtype: Any, seed: IntArray, gated: bool, n_kept: int
 ) -> NetworkState:
     """A network that knows no class yet; with gates it also has no block yet."""
+    widths = sizes.tolist()
+    n_weights = sum((a + 1) * b for a, b in pairwise(widths))
+    check_size(n_weights * 8, f"{n_weights:,} weights")
     rng = draw(seed)
     hidden = len(sizes) - 1
     layers = [_weights(rng, sizes[i + 1], sizes[i], bounds[i], dtype) for i in range(hidden)]

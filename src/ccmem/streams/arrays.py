@@ -7,7 +7,10 @@ such table and any number of vectors of the same length, each a column under its
 from __future__ import annotations
 
 import contextlib
+import io
 import math
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +23,8 @@ from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_label
 
 Rows = Callable[[int, int], Any]
 """The rows from one index up to another, asked for in order."""
+_LONGEST_HEADER = 1 << 16
+_MOST_COLUMNS = 1_000_000
 
 
 class ArrayTable:
@@ -28,9 +33,16 @@ class ArrayTable:
     open_ended = False
 
     def __init__(
-        self, file: str, parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]], close: Any = lambda: None
+        self,
+        file: str,
+        parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]],
+        close: Any = lambda: None,
+        first_byte: int | None = None,
     ) -> None:
-        self._file, self._parts, self.close = file, parts, close
+        """``first_byte`` is where the rows begin in a file that holds nothing after them."""
+        self._file, self._parts, self.close, self._first_byte = file, parts, close, first_byte
+        self.in_place = first_byte is not None
+        self.undecided: list[str] = []
         self._places: dict[str, tuple[str, Any]] = {}
         tables = [name for name, (shape, dtype, _) in parts.items() if len(shape) == 2 and dtype.names is None]
         lengths = {shape[0] if shape else -1 for shape, _, _ in parts.values()}
@@ -46,6 +58,8 @@ class ArrayTable:
                 f"{file} holds {shapes or 'nothing'}; needed is one table (rows, columns) and vectors of as many rows"
             )
         self._n_rows = lengths.pop()
+        if max(math.prod(shape[1:]) for shape, _, _ in parts.values()) > _MOST_COLUMNS:
+            raise SourceError(f"{file} has more than {_MOST_COLUMNS:,} columns")
         self.numeric, self.single = [], set()
         for part, (shape, dtype, _) in parts.items():
             if dtype.names is not None:
@@ -75,7 +89,12 @@ class ArrayTable:
         for start in range(skip, self._n_rows, columns.rows_at_a_time):
             stop = min(start + columns.rows_at_a_time, self._n_rows)
             read = {part: self._parts[part][2](start, stop) for part in used}
-            yield self._batch(read, columns, stop - start)
+            batch = self._batch(read, columns, stop - start)
+            if self._first_byte is not None:
+                shape, dtype, _ = next(iter(self._parts.values()))
+                size = dtype.itemsize * math.prod(shape[1:])
+                batch = batch._replace(ends=self._first_byte + size * np.arange(start + 1, stop + 1))
+            yield batch
 
     def _column(self, read: dict[str, Any], name: str) -> Any:
         part, place = self._places[name]
@@ -99,20 +118,28 @@ class ArrayTable:
             values, codes = np.unique(raw, return_inverse=True)
             if values.dtype.kind == "U" and values.view(f"{values.dtype.byteorder}u4").max(initial=0) > 0x10FFFF:
                 raise SourceError(f"{self._file}: column {columns.label!r} holds what is not text: the file is damaged")
-            if values.dtype.kind == "S":
-                values = np.char.decode(values, "utf-8", "replace")
-            known, wrong = code_labels(values.tolist())
+            known, wrong = code_labels([_text(value) for value in values.tolist()])
             labels = Labels(known.codes[codes], known.values)
             for row in np.flatnonzero(np.isin(codes, list(wrong))) if wrong else ():
                 faults[int(row)] = (columns.label, wrong[int(codes[row])])
         return Batch(X, labels, faults)
 
 
+def _text(value: Any) -> Any:
+    """Text of bytes that are UTF-8; anything else as it is."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
+
+
 def open_npy(file: str) -> ArrayTable:
     """An NPY file."""
     handle = open(file, "rb")  # noqa: SIM115, PTH123
     try:
-        return ArrayTable(file, {"": _stream(file, handle)}, handle.close)
+        facts = os.fstat(handle.fileno())
+        shape, dtype, rows, first_byte = _stream(file, handle, facts.st_size if stat.S_ISREG(facts.st_mode) else None)
+        return ArrayTable(file, {"": (shape, dtype, rows)}, handle.close, first_byte)
     except BaseException:
         handle.close()
         raise
@@ -124,9 +151,11 @@ def open_npz(file: str) -> ArrayTable:
     try:
         archive = handles.enter_context(zipfile.ZipFile(file))
         parts = {}
-        for name in archive.namelist():
-            if name.endswith(".npy"):
-                parts[name[:-4]] = _stream(f"{file}, {name}", handles.enter_context(archive.open(name)))
+        for entry in archive.infolist():
+            if entry.filename.endswith(".npy"):
+                handle = handles.enter_context(archive.open(entry))
+                shape, dtype, rows, _ = _stream(f"{file}, {entry.filename}", handle, entry.file_size)
+                parts[entry.filename[:-4]] = shape, dtype, rows
         return ArrayTable(file, parts, handles.close)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, LookupError) as problem:
         handles.close()
@@ -144,12 +173,19 @@ def open_array(array: Any) -> ArrayTable:
     return ArrayTable("the array", {"": (array.shape, array.dtype, lambda start, stop: array[start:stop])})
 
 
-def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Rows]:
-    """Shape and type of the array in an NPY stream, and a function that reads rows of it, in order."""
+def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...], np.dtype[Any], Rows, int]:
+    """Shape and type of the array in an NPY stream of ``length`` bytes, a function that reads rows of it, in order,
+    and where the rows begin."""
     try:
-        version = np.lib.format.read_magic(handle)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, column_order, dtype = read_header(handle)
+        start = handle.read(12)
+        old = np.lib.format.read_magic(io.BytesIO(start)) == (1, 0)
+        first_byte = 10 + int.from_bytes(start[8:10], "little") if old else 12 + int.from_bytes(start[8:12], "little")
+        if first_byte > _LONGEST_HEADER:
+            raise ValueError(f"a header of {first_byte} bytes")
+        header = io.BytesIO(start + handle.read(max(first_byte - 12, 0)))
+        header.seek(8)
+        read_header = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+        shape, column_order, dtype = read_header(header)
     except Exception as problem:  # numpy parses the header with Python's own parser, which raises all sorts of things
         raise SourceError(f"{file} is not an NPY file that can be read: {str(problem)[:200]}") from problem
     if dtype.hasobject:
@@ -159,6 +195,8 @@ def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Row
     size = dtype.itemsize * math.prod(shape[1:])
     if size == 0:
         raise SourceError(f"{file} holds an array of shape {shape} and type {dtype}: no values")
+    if length is not None and first_byte + size * (shape[0] if shape else 1) > length:
+        raise SourceError(f"{file} ends early: it says it has {shape[0] if shape else 1} rows")
     position = 0
 
     def skip(count: int) -> None:
@@ -184,4 +222,4 @@ def _stream(file: str, handle: Any) -> tuple[tuple[int, ...], np.dtype[Any], Row
             raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
         return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
 
-    return tuple(shape), dtype, rows
+    return tuple(shape), dtype, rows, first_byte

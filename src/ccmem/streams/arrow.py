@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmem._typing import IntArray
 from ccmem.streams.tables import MISSING, Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 
@@ -20,14 +21,16 @@ def pyarrow() -> Any:
 
 
 class ArrowTable:
-    """Rows of record batches. ``batches_after(skip)`` gives them, and how many of the skipped rows they still hold."""
+    """Rows of record batches. ``batches_after(skip)`` gives them, how many of the skipped rows they still hold, and
+    how many bytes of the file hold them and all before them (None: the whole file)."""
 
-    open_ended = False
+    open_ended = in_place = False
 
     def __init__(self, file: str, schema: Any, batches_after: Any, close: Any = lambda: None) -> None:
         pa = pyarrow()
         self._file, self._batches_after, self.close = file, batches_after, close
         self.columns = list(schema.names)
+        self.undecided: list[str] = []
         self.numeric = [
             field.name for field in schema if _is_numeric(pa, field.type) and not pa.types.is_boolean(field.type)
         ]
@@ -54,16 +57,18 @@ class ArrowTable:
                 )
         at_a_time = columns.rows_at_a_time
         try:
-            for batch, surplus in self._batches_after(skip, wanted, at_a_time):
+            for batch, surplus, end in self._batches_after(skip, wanted, at_a_time):
                 batch = batch.select(wanted)
                 batch.validate(full=True)  # a file may lie about the lengths inside
                 for start in range(surplus, batch.num_rows, at_a_time):
-                    yield from_table(batch.slice(start, at_a_time), columns)
+                    part = batch.slice(start, at_a_time)
+                    ends = None if end is None else np.full(part.num_rows, end, np.int64)
+                    yield from_table(part, columns, ends)
         except (pa.ArrowException, NotImplementedError) as problem:
             raise SourceError(f"{self._file} cannot be read: {str(problem)[:300]}") from problem
 
 
-def from_table(table: Any, columns: Columns) -> Batch:
+def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Batch:
     """A batch of an Arrow table or record batch that has the wanted columns."""
     pa = pyarrow()
     arrays = []
@@ -75,9 +80,9 @@ def from_table(table: Any, columns: Columns) -> Batch:
         arrays.append(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
     X = side_by_side(arrays, table.num_rows, columns.dtype)
     if columns.label is None:
-        return Batch(X, None, {})
+        return Batch(X, None, {}, ends)
     labels, faults = _labels(pa, table.column(columns.label))
-    return Batch(X, labels, {row: (columns.label, what) for row, what in faults.items()})
+    return Batch(X, labels, {row: (columns.label, what) for row, what in faults.items()}, ends)
 
 
 def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
@@ -113,9 +118,10 @@ def open_parquet(file: str) -> ArrowTable:
     except (pa.ArrowException, NotImplementedError) as problem:
         raise SourceError(f"{file} is not a Parquet file that can be read: {str(problem)[:300]}") from problem
 
-    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int]]:
+    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
         for group in range(source.num_row_groups):
-            rows = source.metadata.row_group(group).num_rows
+            facts = source.metadata.row_group(group)
+            rows, end = facts.num_rows, _end_of_group(facts)
             if skip >= rows:
                 skip -= rows
                 continue
@@ -123,9 +129,21 @@ def open_parquet(file: str) -> ArrowTable:
                 surplus = min(skip, batch.num_rows)
                 skip -= surplus
                 if surplus < batch.num_rows:
-                    yield batch, surplus
+                    yield batch, surplus, end
 
     return ArrowTable(file, source.schema_arrow, batches_after, source.close)
+
+
+def _end_of_group(facts: Any) -> int:
+    """Where the pages of a row group end in its file."""
+    end = 0
+    for i in range(facts.num_columns):
+        column = facts.column(i)
+        start = column.data_page_offset
+        if column.has_dictionary_page and 0 < column.dictionary_page_offset < start:
+            start = column.dictionary_page_offset
+        end = max(end, start + column.total_compressed_size)
+    return end
 
 
 def open_ipc(file: str, stream: Any = None) -> ArrowTable:
@@ -150,12 +168,12 @@ def open_ipc(file: str, stream: Any = None) -> ArrowTable:
 
 
 def _of_reader(file: str, schema: Any, batches: Iterable[Any], close: Any = lambda: None) -> ArrowTable:
-    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int]]:
+    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
         for batch in batches:
             surplus = min(skip, batch.num_rows)
             skip -= surplus
             if surplus < batch.num_rows:
-                yield batch, surplus
+                yield batch, surplus, None
 
     return ArrowTable(file, schema, batches_after, close)
 

@@ -28,10 +28,11 @@ class SourceError(ValueError):
 class BadRowError(SourceError):
     """A row that cannot be learned from; ``file``, ``row`` (from 1) and ``column`` say where it is."""
 
-    def __init__(self, file: str, row: int, column: str | None, what: str) -> None:
+    def __init__(self, file: str, row: int, column: str | None, what: str, in_place: bool = True) -> None:
         self.file, self.row, self.column = file, row, column
         place = f"{file}, row {row}" + (f", column {column!r}" if column is not None else "")
-        super().__init__(f"{place}: {what}; mend it, or skip and count such rows (--on-bad-row skip)")
+        remedy = "mend it" if in_place else "write the file anew without it under another name"
+        super().__init__(f"{place}: {what}; {remedy}, or skip and count such rows (--on-bad-row skip)")
 
 
 class Labels(NamedTuple):
@@ -45,10 +46,25 @@ class Labels(NamedTuple):
         """The labels of some of the rows."""
         return Labels(self.codes[rows], self.values)
 
+    @property
+    def text(self) -> bool | None:
+        """Whether they are text; None if all are missing."""
+        known = self.codes[self.codes != MISSING]
+        return isinstance(self.values[known[0]], str) if known.size else None
+
+    def of_kind(self, text: bool) -> Labels:
+        """The same without values of the other kind, which no row has."""
+        places = [code for code, value in enumerate(self.values) if isinstance(value, str) == text]
+        if len(places) == len(self.values):
+            return self
+        new = np.full(len(self.values) + 1, MISSING, np.int64)
+        new[places] = np.arange(len(places))
+        return Labels(new[self.codes], [self.values[place] for place in places])
+
     def array(self) -> Any:
         """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
         missing = self.codes == MISSING
-        if missing.all() or isinstance(self.values[self.codes[~missing][0]], str):
+        if self.text is not False:
             return np.array([*self.values, None], object)[self.codes]
         numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
         return np.where(missing, np.nan, numbers) if missing.any() else numbers
@@ -62,8 +78,16 @@ class Batch(NamedTuple):
     labels: Labels | None
     faults: dict[int, tuple[str | None, str]]
     """Row of the batch -> column and what is wrong, where a reader knows better than NaN."""
-    offset: int | None = None
-    """Where in the file the batch begins, for files that can be entered anywhere."""
+    ends: IntArray | None = None
+    """How many bytes of the file hold each row and all before it, for files that can be gone on with in place."""
+
+    def after(self, n_rows: int) -> Batch:
+        """The batch without its first ``n_rows``."""
+        if not n_rows:
+            return self
+        labels = None if self.labels is None else self.labels.take(slice(n_rows, None))
+        faults = {row - n_rows: fault for row, fault in self.faults.items() if row >= n_rows}
+        return Batch(self.X[n_rows:], labels, faults, None if self.ends is None else self.ends[n_rows:])
 
 
 class Chunk(NamedTuple):
@@ -78,7 +102,10 @@ class Chunk(NamedTuple):
     """How many rows of the file come before the chunk."""
     n_rows: int
     """How many rows of the file it covers, bad ones included."""
-    offset: int | None
+    ends: IntArray | None
+    """How many bytes of the file hold each covered row and all before it."""
+    ended: bool = True
+    """False for a last line that came without its end."""
 
     @property
     def y(self) -> Any:
@@ -87,15 +114,15 @@ class Chunk(NamedTuple):
 
     def pieces(self, size: int) -> Iterator[Chunk]:
         """The chunk in parts of at most ``size`` good rows."""
-        first = self.first
-        for start in range(0, max(len(self.X), 1), size):
-            part = slice(start, start + size)
-            last = start + size >= len(self.X)
-            end = self.first + self.n_rows if last else int(self.rows[start + size - 1])
-            labels = None if self.labels is None else self.labels.take(part)
-            offset = self.offset if start == 0 else None
-            yield Chunk(self.X[part], labels, self.file, self.rows[part], first, end - first, offset)
-            first = end
+        rest = self
+        while len(rest.X) > size:
+            part = rest.head(size)
+            yield part
+            labels = None if rest.labels is None else rest.labels.take(slice(size, None))
+            ends = None if rest.ends is None else rest.ends[part.n_rows :]
+            first, n_rows = rest.first + part.n_rows, rest.n_rows - part.n_rows
+            rest = Chunk(rest.X[size:], labels, rest.file, rest.rows[size:], first, n_rows, ends, rest.ended)
+        yield rest
 
     def head(self, n_rows: int) -> Chunk:
         """The first ``n_rows`` good rows, and the bad ones before them."""
@@ -103,7 +130,8 @@ class Chunk(NamedTuple):
             return self
         labels = None if self.labels is None else self.labels.take(slice(n_rows))
         covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
-        return self._replace(X=self.X[:n_rows], labels=labels, rows=self.rows[:n_rows], n_rows=covered)
+        ends = None if self.ends is None else self.ends[:covered]
+        return Chunk(self.X[:n_rows], labels, self.file, self.rows[:n_rows], self.first, covered, ends)
 
 
 class Columns(NamedTuple):
@@ -117,14 +145,14 @@ class Columns(NamedTuple):
 
     def knowing(self, labels: Labels | None) -> Columns:
         """The same, knowing the kind of labels as soon as there are any."""
-        if self.text_labels is not None or labels is None or not labels.values:
+        if self.text_labels is not None or labels is None:
             return self
-        return self._replace(text_labels=isinstance(labels.values[0], str))
+        return self._replace(text_labels=labels.text)
 
     @property
     def rows_at_a_time(self) -> int:
         """How many rows make a chunk of convenient size."""
-        return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 64), 65_536))
+        return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 1), 65_536))
 
 
 class Table(Protocol):
@@ -133,10 +161,14 @@ class Table(Protocol):
     columns: list[str]
     numeric: list[str]
     """The columns that could be features."""
+    undecided: list[str]
+    """Columns of which the first row does not tell whether they could."""
     single: set[str]
     """Those of them that lose nothing in float32."""
     open_ended: bool
     """Whether later rows may have other columns."""
+    in_place: bool
+    """Whether a row can be changed without writing the whole file anew."""
 
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
         """The rows after the first ``skip``. ``anchor`` is a row number and the offset at which that row begins."""
@@ -148,7 +180,7 @@ class Table(Protocol):
 
 
 def check_batch(
-    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool
+    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool, in_place: bool = True
 ) -> tuple[Chunk, BadRowError | None]:
     """The good rows of a batch. Unless bad ones are to be skipped, those before the first bad one, and the error."""
     X, labels = batch.X, batch.labels
@@ -157,33 +189,40 @@ def check_batch(
     bad[list(batch.faults)] = True
     if X.size and not (X.min() >= -largest and X.max() <= largest):  # false for NaN too
         bad |= ~(np.abs(X) <= largest).all(axis=1)
-    if labels is not None and columns.text_labels is not None:
-        wrong = [code for code, value in enumerate(labels.values) if isinstance(value, str) != columns.text_labels]
-        if wrong:
+    if labels is not None:
+        columns = columns.knowing(labels.take(~bad))  # the first good row with a label decides
+        if columns.text_labels is not None:
+            wrong = [code for code, value in enumerate(labels.values) if isinstance(value, str) != columns.text_labels]
             bad |= np.isin(labels.codes, wrong)
     if not bad.any():
-        return Chunk(X, labels, file, np.arange(first + 1, first + n_rows + 1), first, n_rows, batch.offset), None
+        return Chunk(X, labels, file, np.arange(first + 1, first + n_rows + 1), first, n_rows, batch.ends), None
     error = None
     if not skip_bad:
         n_rows = int(bad.argmax())
-        error = _explain(batch, columns, file, first, n_rows, largest)
+        error = _explain(batch, columns, file, first, n_rows, largest, in_place)
     good = np.flatnonzero(~bad[:n_rows])
     kept = None if labels is None else labels.take(good)
-    return Chunk(X[good], kept, file, good + first + 1, first, n_rows, batch.offset), error
+    if kept is not None and columns.text_labels is not None:
+        kept = kept.of_kind(columns.text_labels)
+    ends = None if batch.ends is None else batch.ends[:n_rows]
+    return Chunk(X[good], kept, file, good + first + 1, first, n_rows, ends), error
 
 
-def _explain(batch: Batch, columns: Columns, file: str, first: int, row: int, largest: float) -> BadRowError:
+def _explain(
+    batch: Batch, columns: Columns, file: str, first: int, row: int, largest: float, in_place: bool
+) -> BadRowError:
     if row in batch.faults:
-        return BadRowError(file, first + row + 1, *batch.faults[row])
+        return BadRowError(file, first + row + 1, *batch.faults[row], in_place)
     strange = np.flatnonzero(~(np.abs(batch.X[row]) <= largest))
     if strange.size:
         column, value = columns.features[strange[0]], batch.X[row, strange[0]]
         what = "is missing or not a number" if np.isnan(value) else f"{value} is too large for {columns.dtype}"
-        return BadRowError(file, first + row + 1, column, what)
+        return BadRowError(file, first + row + 1, column, what, in_place)
     assert batch.labels is not None
     value = batch.labels.values[batch.labels.codes[row]]
     known, found = ("text", "a number") if columns.text_labels else ("whole numbers", "text")
-    return BadRowError(file, first + row + 1, columns.label, f"the label {value!r} is {found}, all before were {known}")
+    what = f"the label {value!r} is {found}, all before were {known}"
+    return BadRowError(file, first + row + 1, columns.label, what, in_place)
 
 
 def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
@@ -217,6 +256,8 @@ def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
 def as_label(value: Any) -> str | int | None:
     """A label as text or whole number; None if it is missing."""
     if value is None or isinstance(value, str):
+        if value and not value.isascii():
+            value.encode()  # half a character (a lone surrogate) could be written nowhere
         return value or None
     if isinstance(value, float) and value != value:
         return None
@@ -234,6 +275,12 @@ def choose_columns(
     if label is not None and label not in table.columns and not label_may_miss:
         raise SourceError(f"{file} has no column {label!r} for the label; its columns are {_list(table.columns)}")
     chosen = tuple(features) if features is not None else tuple(c for c in table.numeric if c != label)
+    undecided = [name for name in table.undecided if name != label] if features is None else []
+    if undecided:
+        raise SourceError(
+            f"{file}: column {_list(undecided)} is empty in the first rows, so that it cannot be told whether it holds "
+            "numbers; name the columns to learn from with --features"
+        )
     if not chosen:
         raise SourceError(f"{file} has no numeric column to learn from; its columns are {_list(table.columns)}")
     if len(set(chosen)) < len(chosen):

@@ -21,7 +21,7 @@ Chunks = Iterable[tuple[FloatArray, list[str | None]]]
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], chunks: Chunks, label: str = LABEL) -> None:
     """Write ``chunks`` under the column ``names`` and ``label``; the file appears when it is complete."""
-    from ccmem.streams.files import format_of
+    from ccmem.streams.sources import format_of
 
     kind = format_of(os.fspath(path))
     if kind is None or os.fspath(path).endswith(".gz"):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import reading
 from ccmem.memory import UNITS, aligned_zeros, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
@@ -90,6 +91,7 @@ class AdaptiveCCM(BlockMemory):
         self.max_units = max_units
 
     @property
+    @reading
     def unit_blocks_(self) -> IntArray:
         """The block of every unit, a copy."""
         return self._started().unit_blocks[: self.n_units_].copy()

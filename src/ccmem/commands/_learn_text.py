@@ -1,0 +1,69 @@
+"""What ``ccmem learn`` says: a line of progress on a terminal, a sentence at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ccmem.living.learner import Learner
+    from ccmem.memory import Event
+
+
+def sentence(facts: dict[str, Any]) -> str:
+    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}" if facts["files"] else "standard input"
+    if not facts["rows"] and facts["stopped_by"] is None:
+        text = f"nothing new in {files} ({facts['total_rows']:,} rows learned before)"
+    else:
+        rate = f" ({facts['rows_per_second']:,} rows/s once running)" if facts["rows_per_second"] else ""
+        text = f"learned {facts['rows']:,} rows from {files} in {facts['seconds']:.1f} s{rate}"
+        text += f", {facts['total_rows']:,} in all" if facts["total_rows"] != facts["rows"] else ""
+    if facts["bad_rows"]:
+        text += f"; {facts['bad_rows']:,} bad rows skipped"
+    if facts["held_back"]:
+        text += "; a last line without its end was left for later (--accept-last-line takes it)"
+    if facts["blocks"] is not None:
+        blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
+        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
+    elif facts["units"] is not None:
+        text += f"\n{facts['model']}: {facts['units']} units"
+    if facts["left_out"]:
+        names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
+        hint = "" if facts["labelled"] else f" (if one of them is the label: --label {facts['left_out'][0]})"
+        text += f"\nleft out, because they hold no numbers: {names}{hint}"
+    if facts["stopped_by"]:
+        text += f"\nstopped by {facts['stopped_by']}"
+    return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")
+
+
+class ProgressLine:
+    """Rows/s, blocks and the last event, on one line of a terminal."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+        self._at = time.monotonic()
+        self._rows: int | None = None
+
+    def show(self, learner: Learner, last: Event | None, now: float) -> None:
+        """Write the line anew, four times a second at most."""
+        if self._rows is None:
+            self._rows = learner.rows
+        if not self._shown or now - self._at < 0.25:
+            return
+        rate = (learner.rows - self._rows) / (now - self._at)
+        self._at, self._rows = now, learner.rows
+        text = f"{learner.rows:,} rows  {rate:,.0f} rows/s"
+        if (memory := learner.memory) is not None:
+            text += f"  {memory.n_blocks_} blocks" if hasattr(memory, "n_blocks_") else f"  {memory.n_units_} units"
+        if last is not None:
+            what = "new block" if last.kind == "new_block" else "recall of block"
+            text += f"  last: {what} {last.to_block} at row {last.step:,}"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,148 @@
+"""Any thread may call any method: many read at a time, or one learns.
+
+Kernels run without Python's interpreter lock, so nothing but this keeps two threads from writing to the same arrays.
+Methods are marked :func:`learning` or :func:`reading`; what belongs together (a classifier and its memory) shares one
+guard, so that a reader never sees one part of a chunk learned and the other not. A thread that reads may read again; a
+thread that learns may do either, until it tells its listeners: from then on it is a reader, like the threads it let in.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, ClassVar, TypeVar, cast
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_PARTS = ("memory_", "_model")
+"""Attributes under which objects here keep what they share their guard with."""
+_copying = threading.local()
+
+
+class Guard:
+    """Many readers or one learner; whoever waits to learn goes before new readers."""
+
+    __slots__ = ("depth", "is_mine", "lock", "readers", "someone_left")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # held by the learner, and for a moment by whoever begins to read
+        self.is_mine: Callable[[], bool] = self.lock._is_owned  # type: ignore[attr-defined]
+        self.depth = 0  # of learning inside learning
+        self.readers: dict[int, bool] = {}  # threads; never any beside a learner
+        self.someone_left: threading.Event | None = None
+
+    def learn(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call ``method`` when nobody else reads or learns."""
+        if self.is_mine():
+            self.depth += 1
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self.depth -= 1
+        if self.readers and get_ident() in self.readers:
+            raise RuntimeError(
+                "a thread that reads a model cannot teach it at the same time; a callback of on_event may read, "
+                "predict with or save its model, but must leave learning for later"
+            )
+        self.lock.acquire()
+        try:
+            if self.readers:
+                self._wait_for_readers()
+            return method(*args, **kwargs)
+        finally:
+            if self.is_mine():
+                self.lock.release()
+            else:  # it told its listeners, and became a reader for that
+                self._stop_reading()
+
+    def read(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call ``method`` when nobody else learns."""
+        me = get_ident()
+        if me in self.readers or self.is_mine():
+            return method(*args, **kwargs)
+        with self.lock:
+            self.readers[me] = True
+        try:
+            return method(*args, **kwargs)
+        finally:
+            self._stop_reading()
+
+    def become_reader(self) -> None:
+        """Let other readers in, but no learner; only for whoever learns, and not inside another method that does."""
+        if self.is_mine() and not self.depth:
+            self.readers[get_ident()] = True
+            self.lock.release()
+
+    def _stop_reading(self) -> None:
+        del self.readers[get_ident()]
+        if (waiting := self.someone_left) is not None:
+            waiting.set()
+
+    def _wait_for_readers(self) -> None:
+        waiting = self.someone_left = threading.Event()  # before looking again, so that no leave is missed
+        while self.readers:
+            waiting.wait()
+            waiting.clear()
+        self.someone_left = None
+
+
+def guard_of(owner: Any) -> Guard:
+    """The guard of ``owner`` and its parts, made when it is first asked for."""
+    known = owner.__dict__
+    if "_guard" not in known:
+        parts = [known[name] for name in _PARTS if name in known]
+        shared = next((part.__dict__["_guard"] for part in parts if "_guard" in part.__dict__), None)
+        known.setdefault("_guard", shared if shared is not None else Guard())
+        for part in parts:
+            share_guard(owner, part)
+    guard: Guard = known["_guard"]
+    return guard
+
+
+def share_guard(owner: Any, part: Any) -> None:
+    """From now on ``part`` is read and taught with ``owner``."""
+    guard = owner.__dict__["_guard"] if "_guard" in owner.__dict__ else guard_of(owner)
+    part.__dict__["_guard"] = guard
+    for name in _PARTS:
+        if name in part.__dict__:
+            share_guard(part, part.__dict__[name])
+
+
+def learning(method: _Method) -> _Method:
+    """A method that changes what its object has learned: nobody else reads or learns meanwhile."""
+
+    @functools.wraps(method)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (self.__dict__.get("_guard") or guard_of(self)).learn(method, self, *args, **kwargs)
+
+    return cast(_Method, alone)
+
+
+def reading(method: _Method) -> _Method:
+    """A method that reads what its object has learned: others may read, but not learn meanwhile."""
+
+    @functools.wraps(method)
+    def together(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (self.__dict__.get("_guard") or guard_of(self)).read(method, self, *args, **kwargs)
+
+    return cast(_Method, together)
+
+
+class Guarded:
+    """Base of what has a guard: copies and pickles are of one moment, and have none until they need one."""
+
+    _not_pickled: ClassVar[tuple[str, ...]] = ()
+
+    @reading
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        state = {name: value for name, value in state.items() if name not in (*self._not_pickled, "_guard")}
+        if getattr(_copying, "whole", False):
+            return state  # a part: whoever asked copies it
+        _copying.whole = True
+        try:
+            return copy.deepcopy(state)
+        finally:
+            _copying.whole = False

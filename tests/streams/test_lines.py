@@ -1,0 +1,346 @@
+"""CSV and NDJSON as they come: half a line at the end, quotes left open, any encoding, cut anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ccmem.streams import BadRowError, SourceError, csv, lines, read_files
+from ccmem.streams.csv import CSVTable
+from ccmem.streams.ndjson import NDJSONTable
+from ccmem.streams.tables import Columns, check_batch, choose_columns
+
+
+def rows_of(data: bytes, cuts: list[int], table: Any = CSVTable, **options: Any) -> Any:
+    """Everything a pipe brings that hands over ``data`` in pieces of these lengths."""
+    places = iter([*itertools.accumulate(cuts), len(data)])
+    start = 0
+
+    def read(_: int) -> bytes:
+        nonlocal start
+        while start < len(data):
+            stop = min(next(places, len(data)), len(data))
+            part, start = data[start:stop], max(start, stop)
+            if part:
+                return part
+        return b""
+
+    source = table("f", read, None, lambda: None, **options)
+    columns = choose_columns(source, "f", None, "l", np.float64, True)
+    found, labels, ends, first = [], [], [], 0
+    for batch in source.batches(columns, 0, None):
+        chunk, _ = check_batch(batch, columns, "f", first, True)
+        columns = columns.knowing(chunk.labels)
+        source.text_labels = columns.text_labels
+        assert chunk.ends is not None
+        assert len(chunk.ends) == chunk.n_rows
+        first += chunk.n_rows
+        found += list(zip(chunk.rows.tolist(), chunk.X.tolist(), strict=True))
+        labels += [None if label != label else label for label in chunk.y.tolist()]
+        ends += chunk.ends.tolist()
+    return columns.features, found, labels, ends, source.held_back
+
+
+# Files that grow ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_half_a_last_line_is_left_until_its_end_arrives(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"log.{kind}"
+    whole, half, end = {
+        "csv": ("a,l\n1,run\n", "2,idl", "e\n3,run\n"),
+        "ndjson": ('{"a": 1, "l": "run"}\n', '{"a": 2, "l": "idl', 'e"}\n{"a": 3, "l": "run"}\n'),
+    }[kind]
+    file.write_text(whole + half)
+    stream = read_files(file, label="l")
+    with pytest.warns(UserWarning, match=f"has no end yet, {len(half)} bytes were left"):
+        assert [(X.tolist(), y.tolist()) for X, y in stream] == [([[1]], ["run"])]
+    assert not stream.progress[str(file)].complete
+    for _ in range(2):  # nothing new: still waiting
+        stream = read_files(file, label="l", resume=stream.progress)
+        assert list(stream.chunks()) == []
+    with file.open("a") as log:
+        log.write(end)
+    stream = read_files(file, label="l", resume=stream.progress)
+    assert [(X.tolist(), y.tolist()) for X, y in stream] == [([[2], [3]], ["idle", "run"])]
+    assert stream.progress[str(file)].complete
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "a\n1\n2"), ("a.ndjson", '{"a": 1}\n{"a": 2}')])
+def test_a_last_line_without_its_end_is_taken_if_the_user_says_so(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    held = read_files(file)
+    assert [chunk.X.tolist() for chunk in held.chunks()] == [[[1]]]
+    taken = read_files(file, resume=held.progress, accept_last_line=True)
+    assert [X.tolist() for X, _ in taken] == [[[2]]]
+    assert taken.progress[str(file)].complete
+
+
+@pytest.mark.parametrize("text", ["a,b", "a,b\n", "a,b\n1", "a,b\n1,"])
+def test_a_file_that_has_only_begun_is_no_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(text)
+    stream = read_files(file)
+    assert list(stream.chunks()) == []
+    file.write_text("a,b\n1,2\n")
+    assert [X.tolist() for X, _ in read_files(file, resume=stream.progress)] == [[[1, 2]]]
+
+
+# Files that change --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "npy", "parquet", "arrow", "npz", "csv.gz"])
+@pytest.mark.parametrize("part", [None, 700])
+def test_a_file_replaced_by_one_that_begins_alike_is_noticed(tmp_path: Path, kind: str, part: int | None) -> None:
+    file = tmp_path / f"f.{kind}"
+    first, second = np.arange(8000.0).reshape(-1, 4), np.arange(8000.0).reshape(-1, 4)
+    second[600, 2] += 0.5
+    write(file, kind, first)
+    stream = read_files(file)
+    assert sum(len(chunk.X) for chunk in stream.chunks(part)) == (part or 2000)
+    write(file, kind, first)
+    read_files(file, resume=stream.progress).chunks()
+    assert sum(len(X) for X, _ in read_files(file, resume=stream.progress)) == 2000 - (part or 2000)
+    write(file, kind, second)
+    with pytest.raises(SourceError, match=f"{part or 2000} rows were learned before: its beginning has changed"):
+        list(read_files(file, resume=stream.progress))
+
+
+def write(file: Path, kind: str, X: Any) -> None:
+    import gzip
+
+    text = "a,b,c,d\n" + "".join(",".join(f"{v:7.1f}" for v in row) + "\n" for row in X.tolist())
+    if kind == "npy":
+        np.save(file, X)
+    elif kind == "npz":
+        np.savez(file, X=X)
+    elif kind == "csv":
+        file.write_text(text)
+    elif kind == "csv.gz":
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
+    elif kind == "ndjson":
+        file.write_text("".join(json.dumps(dict(zip("abcd", row, strict=True))) + "\n" for row in X.tolist()))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table(dict(zip("abcd", X.T, strict=True)))
+        if kind == "arrow":
+            with pa.ipc.new_file(str(file), table.schema) as writer:
+                writer.write_table(table, max_chunksize=500)
+        else:
+            pytest.importorskip("pyarrow.parquet").write_table(
+                table, file, row_group_size=500, compression="none", write_statistics=False, use_dictionary=False
+            )
+
+
+def test_a_parquet_file_that_got_more_row_groups_is_gone_on_with(tmp_path: Path) -> None:
+    X = np.arange(8000.0).reshape(-1, 4)
+    write(tmp_path / "f.parquet", "parquet", X[:1000])
+    stream = read_files(tmp_path / "f.parquet")
+    assert sum(len(X) for X, _ in stream) == 1000
+    write(tmp_path / "f.parquet", "parquet", X)
+    got = np.concatenate([X for X, _ in read_files(tmp_path / "f.parquet", resume=stream.progress)])
+    np.testing.assert_array_equal(got, X[1000:])
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_a_bad_row_may_be_mended_in_place(tmp_path: Path, kind: str) -> None:
+    X = np.arange(8000.0).reshape(-1, 4)
+    X[5, 1] = np.nan
+    file = tmp_path / f"f.{kind}"
+    write(file, kind, X)
+    stream = read_files(file)
+    with pytest.raises(BadRowError, match=r"row 6.*mend it"):
+        list(stream)
+    X[5, 1] = 1
+    write(file, kind, X)
+    assert sum(len(X) for X, _ in read_files(file, resume=stream.progress)) == 1995
+
+
+def test_a_bad_row_that_cannot_be_mended_in_place_gets_other_advice(tmp_path: Path) -> None:
+    X = np.full((9, 4), np.nan)
+    write(tmp_path / "f.parquet", "parquet", X)
+    with pytest.raises(BadRowError, match="write the file anew without it under another name, or skip"):
+        list(read_files(tmp_path / "f.parquet"))
+
+
+def test_progress_as_the_first_version_kept_it_is_understood(tmp_path: Path) -> None:
+    import hashlib
+
+    from ccmem.streams.progress import Progress
+
+    file = tmp_path / "a.csv"
+    file.write_text("a,b\n1,2\n3,4\n5,6\n")
+    old = Progress(2, False, (1, 8), 16, hashlib.sha256(file.read_bytes()[:16]).hexdigest())
+    assert [X.tolist() for X, _ in read_files(file, resume={str(file): old})] == [[[5, 6]]]
+    file.write_text("a,b\n1,2\n3,9\n5,6\n")
+    with pytest.raises(SourceError, match="has changed"):
+        list(read_files(file, resume={str(file): old}))
+
+
+# Pipes cut anywhere -------------------------------------------------------------------------------------------------
+
+TEXTS = [
+    b'a,"b ""x""\nc",l\n1,2,p\n"3",4,"two\nlines"\n\n5,6"7,q\n8,9,"r"" s"\n',
+    b'\xef\xbb\xbfa;b;l\r\n1;"2";x\r\n3;4;"y\r\nz"\r\n;5;w\r\n6;7;""\r\n',
+    b'a,l\n"1,p\n2,q\n3,r\n',
+    b'a,l\n1,x"y\n2,"q"z\n3,"r\n4,s\n5,"t""\n6,u\n',
+    b"a,l\n1,caf\xe9\n2,caf\xe8\n3,caf\xc3\xa9\n",
+    b"a\tl\n1\tx\ty\n2\tq\r3\tr\n",
+]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(TEXTS), st.lists(st.integers(1, 30), max_size=12))
+def test_how_a_pipe_is_cut_changes_nothing_in_csv(text: bytes, cuts: list[int]) -> None:
+    assert rows_of(text, cuts) == rows_of(text, [])
+
+
+LINES = [
+    b'{"a": 1, "b": 2, "l": "x"}\n{"a": 1, "b": 2, "l": 3}\n{"a": 1, "b": 3, "l": "y"}\n',
+    b'{"a": "no", "b": 2, "l": 5}\n{"a": 1, "b": 2, "l": "x"}\n{"a": 1, "b": 2, "l": 7}\n',
+    b'\n[1]\n{"a": 1, "b": 0, "l": null}\n \n{"a": 2, "b": 1, "l": 4}\n{"a": 2, "b": 1, "l": "z"}\n{"a": 3, "b": 1}',
+]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(LINES), st.lists(st.integers(1, 40), max_size=12))
+def test_how_a_pipe_is_cut_changes_nothing_in_ndjson(text: bytes, cuts: list[int]) -> None:
+    first = text[:1] != b"{" or b'"no"' in text
+    if first:
+        text = b'{"a": 0, "b": 0}\n' + text
+    assert rows_of(text, cuts, NDJSONTable) == rows_of(text, [], NDJSONTable)
+
+
+def test_labels_of_two_kinds_in_one_block_leave_the_good_rows_usable(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_bytes(b'{"a": "?", "l": 5}\n{"a": 1, "l": 2}\n{"a": 2, "l": "x"}\n{"a": 3, "l": 4}\n')
+    stream = read_files(tmp_path / "a.ndjson", features=["a"], label="l", on_bad_row="skip")
+    ((X, y),) = stream
+    assert (X.tolist(), y.tolist(), stream.bad_rows) == ([[1], [3]], [2, 4], 2)
+
+
+def test_a_header_that_arrives_alone_waits_for_the_first_row() -> None:
+    features, rows, *_ = rows_of(b"a,b,l\n1,2,x\n", [6, 3])
+    assert features == ("a", "b")
+    assert rows == [(1, [1, 2])]
+
+
+@pytest.mark.parametrize(
+    ("name", "empty", "full"),
+    [("a.csv", "1,,\n", "1,2,x\n"), ("a.ndjson", '{"a": 1, "b": null}\n', '{"a": 1, "b": 2}\n')],
+)
+def test_a_column_that_is_empty_in_the_first_rows_is_waited_for_then_asked_about(
+    tmp_path: Path, name: str, empty: str, full: str
+) -> None:
+    header = "a,b,l\n" if name == "a.csv" else ""
+    (tmp_path / name).write_text(header + empty + full)
+    stream = read_files(tmp_path / name, label="l", on_bad_row="skip")
+    assert [X.tolist() for X, _ in stream] == [[[1, 2]]]
+    assert stream.bad_rows == 1
+    (tmp_path / name).write_text(header + empty * 100 + full)
+    with pytest.raises(SourceError, match=r"column 'b' is empty in the first rows.*--features"):
+        list(read_files(tmp_path / name, label="l"))
+    stream = read_files(tmp_path / name, features=["a"], label="l")
+    assert sum(len(X) for X, _ in stream) == 101
+
+
+def test_columns_without_a_name_are_no_question(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,\n1,2,\n")
+    assert [X.tolist() for X, _ in read_files(tmp_path / "a.csv")] == [[[1, 2]]]
+
+
+# Quotes -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_open_quote_spoils_its_own_line_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b'a,l\n1,"p\n' + b"".join(b"%d,q\n" % i for i in range(2, 400))
+    _, rows, labels, _, _ = rows_of(text, [9, 5, 7])
+    assert [row for row, _ in rows] == list(range(2, 400))
+    assert set(labels) == {"q"}
+    monkeypatch.setattr(csv, "LONGEST_QUOTED", 100)
+    assert rows_of(text, [9, 5, 7])[1] == rows
+    later = text.replace(b"300,q", b'300,"q')  # its other half comes too late to be one
+    _, rows, _, _, _ = rows_of(later, [9, 5, 7])
+    assert [row for row, _ in rows] == [row for row in range(2, 400) if row != 300]
+    assert rows_of(later, [])[1] == rows
+
+
+def test_rows_after_an_open_quote_are_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "LONGEST_QUOTED", 50)
+    asked = 0
+
+    def read(_: int) -> bytes:
+        nonlocal asked
+        asked += 1
+        return b'a,l\n1,"p\n' if asked == 1 else b"2,q\n"
+
+    table = CSVTable("f", read, None, lambda: None)
+    columns = Columns(("a",), "l", np.dtype(np.float64), True)
+    batch = next(itertools.islice((b for b in table.batches(columns, 0, None) if not b.faults), 1))
+    assert batch.X[0, 0] == 2
+    assert asked < 20
+
+
+def test_a_file_full_of_open_quotes_takes_time_in_step_with_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "LONGEST_QUOTED", 1000)
+    scanned = []
+    real = csv.record_ends
+    monkeypatch.setattr(csv, "record_ends", lambda data, d: scanned.append(len(data)) or real(data, d))
+    work = {}
+    for n in (200, 400):
+        scanned.clear()
+        monkeypatch.setattr(lines, "BLOCK", 4096)
+        rows_of(b"a,l\n" + b'1,"p""\n' * n, [4096] * (n // 400 + 1))
+        work[n] = sum(scanned)
+    assert work[400] < 4 * work[200]
+
+
+def test_long_values_and_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "x" * 200_000
+    (tmp_path / "a.csv").write_text(f"a,{long},l\n1,{long},p\noops,{long},q\n2,{long},{long}\n")
+    stream = read_files(tmp_path / "a.csv", features=["a"], label="l", on_bad_row="skip")
+    ((X, y),) = stream
+    assert (X.tolist(), y.tolist(), stream.bad_rows) == ([[1], [2]], ["p", long], 1)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
+    with pytest.raises(SourceError, match="a line is longer than"):
+        rows_of(b"a,l\n" + b"1" * 5000, [500] * 10)
+
+
+# Encodings ----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_in_another_encoding_are_refused_not_merged(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("a,l\n1,café\n2,cafè\n".encode("latin-1"))
+    with pytest.raises(BadRowError, match=r"row 1, column 'l'.*is not UTF-8 text"):
+        list(read_files(tmp_path / "a.csv", label="l"))
+    (tmp_path / "b.csv").write_bytes("é,l\n1,x\n".encode("latin-1"))
+    with pytest.raises(SourceError, match="column names are not UTF-8"):
+        list(read_files(tmp_path / "b.csv", label="l"))
+    (tmp_path / "c.csv").write_bytes("a,l,n\n1,x,né\n2,y,nè\n".encode("latin-1"))  # in a column nobody asked for
+    ((_, y),) = read_files(tmp_path / "c.csv", features=["a"], label="l")
+    assert y.tolist() == ["x", "y"]
+    rows = np.array([(1.0, "café".encode("latin-1")), (2.0, "cafè".encode("latin-1"))], [("a", "f8"), ("l", "S9")])
+    np.save(tmp_path / "a.npy", rows)
+    with pytest.raises(BadRowError, match="row 1, column 'l'"):
+        list(read_files(tmp_path / "a.npy", label="l"))
+    (tmp_path / "a.ndjson").write_text('{"a": 1, "l": "x"}\n{"a": 2, "l": "\\ud800"}\n')
+    with pytest.raises(BadRowError, match="row 2, column 'l'"):
+        list(read_files(tmp_path / "a.ndjson", label="l"))
+
+
+def test_values_and_record_ends_agree_with_the_slow_way() -> None:
+    for text in TEXTS:
+        for cut in range(len(text)):
+            for delimiter in (b",", b";"):
+                data = text[:cut]
+                ends, opened = csv.record_ends(data, delimiter)
+                found = [end for _, end in csv.split_records(data.decode("latin-1"), delimiter.decode())]
+                if opened is None:
+                    assert set(found[:-1]) <= {*ends.tolist(), *(i + 1 for i, c in enumerate(data) if c == 13)}

@@ -1,0 +1,236 @@
+"""Any thread may call any method: results are as if the calls had come one after the other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, load
+from ccmem.guard import Guard, guard_of, learning, reading
+
+ROWS = np.random.default_rng(0).random((40, 3)) + np.repeat(np.eye(3), 14, axis=0)[:40] * 3
+LABELS = np.array(["a", "b"])[np.arange(40) % 2]
+BLOCKY = {"n_slots": 1, "alarm_limit": 3, "vigilance": 0.9, "commit_limit": 3, "recall_limit": 3, "random_state": 0}
+
+
+def in_threads(*tasks: Callable[[], Any]) -> None:
+    """Run tasks at the same time; raise what any of them raised."""
+    problems: list[BaseException] = []
+    start = threading.Barrier(len(tasks))
+
+    def run(task: Callable[[], Any]) -> None:
+        try:
+            start.wait()
+            task()
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(600)
+            assert not thread.is_alive(), "a deadlock"
+    finally:
+        sys.setswitchinterval(interval)
+    if problems:
+        raise problems[0]
+
+
+class Noting:
+    """Something guarded that notices whether two threads are where only one may be."""
+
+    def __init__(self) -> None:
+        self.learners = self.most_readers = self.readers = 0
+        self.together = threading.Event()
+
+    @learning
+    def learn(self, inner: Callable[[], Any] | None = None) -> None:
+        self.learners += 1
+        assert self.learners == 1
+        assert self.readers == 0
+        if inner is not None:
+            inner()
+        self.learners -= 1
+
+    @reading
+    def read(self, inner: Callable[[], Any] | None = None) -> None:
+        assert self.learners == 0 or inner is None
+        if inner is not None:
+            inner()
+
+    @reading
+    def meet(self, both: threading.Barrier) -> None:
+        both.wait(600)
+
+
+def test_one_learns_or_many_read() -> None:
+    noting = Noting()
+    in_threads(*[lambda: [noting.learn() for _ in range(300)]] * 3, *[lambda: [noting.read() for _ in range(300)]] * 2)
+    both = threading.Barrier(2)
+    in_threads(lambda: noting.meet(both), lambda: noting.meet(both))  # only possible at the same time
+
+
+def test_a_reader_reads_again_while_a_learner_waits() -> None:
+    noting, learner = Noting(), threading.Thread()
+
+    def start_a_learner() -> None:
+        nonlocal learner
+        learner = threading.Thread(target=noting.learn, daemon=True)
+        learner.start()
+        while guard_of(noting).someone_left is None:  # until it waits for us
+            pass
+        noting.read()
+
+    in_threads(lambda: noting.read(start_a_learner))
+    learner.join(600)
+    assert not learner.is_alive()
+
+
+def test_a_learner_may_read_and_a_reader_may_not_learn() -> None:
+    noting = Noting()
+    noting.learn(lambda: guard_of(noting).read(lambda: None))
+    with pytest.raises(RuntimeError, match="a thread that reads a model cannot teach it"):
+        noting.read(noting.learn)
+    noting.learn()  # nothing is left locked
+
+
+def test_an_interrupt_while_waiting_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard()
+    guard.readers[-1] = True  # a thread that never leaves
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Event, "wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            guard.learn(lambda: None)
+    in_threads(lambda: guard.read(lambda: None))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: IncrementalWTA(n_units=4, random_state=0),
+        lambda: CCM(**BLOCKY),
+        lambda: AdaptiveCCM(n_slots=3),
+        lambda: ModalClassifier(CCM(**BLOCKY)),
+        lambda: OnlineMLP((4,), random_state=0),
+        lambda: GatedMLP(CCM(**BLOCKY), hidden_sizes=(6,), gated_units=3, random_state=0),
+    ],
+    ids=["wta", "ccm", "adaptive", "classifier", "mlp", "gated"],
+)
+def test_threads_that_learn_predict_and_save_one_model(make: Callable[[], Any], tmp_path: Path) -> None:
+    model, rounds = make(), 15
+    model.partial_fit(ROWS, LABELS)
+    alone = make().partial_fit(ROWS, LABELS)
+
+    def teach() -> None:
+        for _ in range(rounds):
+            model.partial_fit(ROWS, LABELS)  # the same rows, so that the order of threads does not matter
+
+    def save() -> None:
+        for _ in range(rounds):
+            model.save(tmp_path / "m")
+            again = load(tmp_path / "m")  # its digest is right
+            assert again.n_samples_seen_ % len(ROWS) == 0 if hasattr(again, "n_samples_seen_") else True
+
+    def read() -> None:
+        for _ in range(rounds):
+            assert len(model.predict(ROWS)) == len(ROWS)
+            pickle.loads(pickle.dumps(model)).partial_fit(ROWS, LABELS)
+
+    in_threads(teach, teach, save, read)
+    for _ in range(2 * rounds):
+        alone.partial_fit(ROWS, LABELS)
+    np.testing.assert_array_equal(model.predict(ROWS), alone.predict(ROWS))
+    model.save(tmp_path / "one")
+    alone.save(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, wrapped: bool) -> None:
+    memory = CCM(**BLOCKY)
+    told: list[Any] = []
+    model = ModalClassifier(memory) if wrapped else memory
+
+    @memory.on_event
+    def callback(event: Any) -> None:
+        model.predict(ROWS)
+        model.save(tmp_path / "m")
+        in_threads(lambda: model.predict(ROWS))  # another thread may, too
+        with pytest.raises(RuntimeError, match="must leave learning for later"):
+            model.partial_fit(ROWS, LABELS)
+        told.append(event)
+
+    model.partial_fit(ROWS, LABELS)
+    assert len(told) >= 2
+    assert load(tmp_path / "m").predict(ROWS).tolist() == model.predict(ROWS).tolist()
+    model.partial_fit(ROWS, LABELS)  # nothing is left locked
+
+
+@pytest.mark.parametrize("kind", ["memory", "classifier", "gated"])
+def test_a_callback_that_raises_in_the_first_chunk_discards_nothing(kind: str) -> None:
+    memory = CCM(**BLOCKY)
+    model: Any = {
+        "memory": lambda: memory,
+        "classifier": lambda: ModalClassifier(memory),
+        "gated": lambda: GatedMLP(memory, hidden_sizes=(6,), gated_units=3, random_state=0),
+    }[kind]()
+    told: list[Any] = []
+
+    @memory.on_event
+    def callback(event: Any) -> None:
+        told.append(event)
+        if len(told) == 1:
+            raise ZeroDivisionError
+
+    for learn in (model.fit, model.partial_fit):
+        told.clear()
+        with pytest.raises(ZeroDivisionError):
+            learn(ROWS, LABELS)
+        learned = getattr(model, "memory_", model)
+        assert len(model.predict(ROWS)) == 40
+        model.partial_fit(ROWS[:1], LABELS[:1])
+        assert told == learned.events_[-len(told) :]  # what was left to tell has been told
+    assert learned.n_samples_seen_ == 82
+
+
+def test_a_classifier_from_a_mapped_file_learns(tmp_path: Path) -> None:
+    joblib = pytest.importorskip("joblib")
+    model = ModalClassifier(IncrementalWTA(n_units=4)).partial_fit(ROWS, LABELS)
+    joblib.dump(model, tmp_path / "m.joblib")
+    mapped = joblib.load(tmp_path / "m.joblib", mmap_mode="r")
+    mapped.partial_fit(ROWS, LABELS)
+    model.partial_fit(ROWS, LABELS)
+    np.testing.assert_array_equal(mapped.votes_, model.votes_)
+    np.testing.assert_array_equal(mapped.memory_.prototypes_, model.memory_.prototypes_)
+
+
+def test_copies_have_a_guard_of_their_own_and_parts_share_one() -> None:
+    model = ModalClassifier(IncrementalWTA(n_units=4)).partial_fit(ROWS, LABELS)
+    assert guard_of(model) is guard_of(model.memory_)
+    model.fit(ROWS, LABELS)
+    assert guard_of(model) is guard_of(model.memory_)
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert "_guard" not in vars(other)
+        assert guard_of(other) is guard_of(other.memory_)
+        assert guard_of(other) is not guard_of(model)
+        other.partial_fit(ROWS, LABELS)
+    np.testing.assert_array_equal(model.votes_.sum(), 40)
+
+
+def test_dates_are_not_learned_as_numbers() -> None:
+    days = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]").reshape(-1, 1)
+    for X in (days, days - days[0], pytest.importorskip("pandas").DataFrame(days)):
+        with pytest.raises(ValueError, match="dates or durations"):
+            IncrementalWTA(n_units=2).partial_fit(X)
