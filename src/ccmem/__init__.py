@@ -4,12 +4,9 @@ Names are loaded when they are first used, so that ``import ccmem`` costs next t
 """
 
 from ccmem import registry as _registry
-from ccmem._later import put_off as _put_off
 
 __version__ = "0.2.0"
 __all__ = sorted([*_registry.PUBLIC, "__version__"])
-
-_put_off("scipy.stats")
 
 
 def __getattr__(name: str) -> object:

@@ -1,12 +1,15 @@
 """scikit-learn without scipy.stats, which it imports for a function or two that memories never call.
 
-That import takes as long as all others together. A stand-in takes its place and gives way to the real module as soon as
-anybody, here or elsewhere, looks into it.
+That import takes as long as all others together. While ccmem loads one of its own names, a stand-in takes the place of
+the module; scikit-learn keeps the stand-in, which gives way to the real module when something is looked up in it. Once
+ccmem has loaded, nobody else gets to see it.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -23,7 +26,15 @@ class _Later(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-def put_off(module: str) -> None:
-    """Have ``module`` imported when it is needed, unless it has been imported."""
-    if module not in sys.modules:
-        sys.modules[module] = _Later(module)
+@contextmanager
+def put_off(module: str) -> Iterator[None]:
+    """Leave ``module`` out of the imports in this block, unless it has been imported or something is needed of it."""
+    if module in sys.modules:
+        yield
+        return
+    stand_in = sys.modules[module] = _Later(module)
+    try:
+        yield
+    finally:
+        if sys.modules.get(module) is stand_in:
+            del sys.modules[module]

@@ -16,6 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ccmem._later import put_off
+
 
 def _read() -> dict[str, str]:
     """Name -> module, from lines ``from MODULE import NAME as NAME``."""
@@ -27,7 +29,8 @@ def _read() -> dict[str, str]:
 def load(name: str) -> Any:
     """The public thing of this name."""
     module = _LISTED[name]
-    return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
+    with put_off("scipy.stats"):
+        return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
 
 
 def names(package: str) -> list[str]:
