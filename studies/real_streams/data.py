@@ -106,6 +106,47 @@ def autoregressive(weight: float, noise: Any) -> Any:
     return rows
 
 
+# Planted changes: rows 2,000 to 3,000 of 4,000 differ ----------------------------------------------------------------
+
+
+def planted(seed: int) -> Iterator[tuple[str, Any]]:
+    """Each kind of change by itself, in noise that is otherwise the same."""
+    rng = np.random.default_rng(seed)
+    changed, time = slice(2000, 3000), 2 * np.pi * np.arange(4000) / 40
+
+    def noise(n_columns: int = 8) -> Any:
+        return rng.normal(size=(4000, n_columns))
+
+    X = noise(50)
+    X[changed, 7] += 2
+    yield "one column of 50, by two deviations", X
+    X = noise()
+    X[changed, 3] += 2
+    decades = 10.0 ** np.linspace(-3, 3, 8)
+    yield "one column of 8 over six decades, by two deviations", decades * (5 + X)
+    X = noise()
+    X[changed] *= 1.5
+    yield "every spread times 1.5", X
+    X = noise(2)
+    X[changed, 1] = 0.9 * X[changed, 0] + np.sqrt(1 - 0.81) * X[changed, 1]
+    yield "two columns become correlated, .9", X
+    X = noise()
+    X[:, 0] += 4 * np.clip((np.arange(4000) - 2000) / 1000, 0, 1)
+    yield "one column drifts by four deviations in 1,000 rows, and stays", X
+    for rows in (20, 60):
+        X = noise()
+        X[2000 : 2000 + rows, 0] += 4
+        yield f"one column by four deviations, for {rows} rows", X
+    square = np.sqrt(0.5) * np.sign(np.sin(time))
+    for how, wave in (
+        ("a sine becomes a square wave of its spread", square),
+        ("a period of 40 becomes 32", np.sin(1.25 * time)),
+    ):
+        x = np.sin(time) + 0.1 * rng.normal(size=4000)
+        x[changed] += wave[changed] - np.sin(time)[changed]
+        yield how, x[:, np.newaxis]
+
+
 # Streams of labelled samples from scikit-learn and River -------------------------------------------------------------
 
 

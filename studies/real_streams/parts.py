@@ -18,6 +18,9 @@ from .peers import PEERS, Detect, Found, Peer, standardised
 
 PHASES = (0, 4, 8, 12, 16)
 """Rows left out at the start of a recording: where batches begin is chance, so figures are means over these."""
+SEEDS = 10
+BATCH = 20
+"""Windows that the memory looks at together."""
 CONTROL_ROWS = 100_000
 SLOW_ROWS = 20_000
 OURS = "AdaptiveCCM"
@@ -217,6 +220,32 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
     return rows
 
 
+def planted(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """One kind of change at a time: how often it is noticed, as it is and behind windows."""
+    rows: dict[str, dict[str, Any]] = {}
+    for seed in range(SEEDS):
+        for name, X in data.planted(seed):
+            row = rows.setdefault(
+                name,
+                {
+                    "change at row 2,000, back at 3,000": name,
+                    "of": SEEDS,
+                    "noticed": 0,
+                    "return noticed": 0,
+                    "false": 0,
+                    "noticed in windows": None,
+                },
+            )
+            score = score_recording(memory(X).steps, 2000, 3000)
+            row["noticed"] += score.onset
+            row["return noticed"] += bool(score.returned)
+            row["false"] += score.false
+            if X.shape[1] == 1:
+                seen = score_recording(signal_changes(X[:, 0])[0], 1900, 3000)
+                row["noticed in windows"] = (row["noticed in windows"] or 0) + seen.onset
+    return list(rows.values())
+
+
 # Labelled samples ----------------------------------------------------------------------------------------------------
 
 
@@ -246,13 +275,16 @@ def labelled(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
 
 
 def signal_changes(values: Any) -> tuple[list[int], Any]:
-    """First rows of the windows with which the memory behind a window front noticed a change, and the front."""
-    front, model = WindowLayer(), AdaptiveCCM()
+    """Where the memory behind a window front noticed a change, and the front.
+
+    The first row of the batch of windows with which it was noticed: from there on the signal was other than before.
+    """
+    front = WindowLayer()
     features = front.push(values)
     if not len(features):
         return [], front
-    model.partial_fit(features)
-    return [front.rows_of(event.step)[0] for event in model.events_], front
+    model = AdaptiveCCM().partial_fit(features)
+    return [front.rows_of(max(0, event.step - BATCH + 1))[0] for event in model.events_], front
 
 
 def segmented(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -281,6 +313,7 @@ PARTS = {
     "one_stream": one_stream,
     "tep": tep,
     "controls": controls,
+    "planted": planted,
     "labelled": labelled,
     "segmented": segmented,
 }

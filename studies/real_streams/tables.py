@@ -83,6 +83,7 @@ TABLES = {
     "one_stream": ("SKAB as one stream", _one_stream),
     "tep": ("Tennessee Eastman, each run from an empty memory", _recordings),
     "controls": ("False alarms per 100,000 rows where nothing changes", _plain),
+    "planted": ("Planted changes, one kind at a time", _plain),
     "labelled": ("Classes of scikit-learn and River in turn, twice", _plain),
     "segmented": ("Segmented signals (TSSB), covering", _segmented),
 }
