@@ -28,7 +28,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_templates"]
@@ -68,7 +67,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
-_alone = "index start which_memory guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
+_alone = "index start watch faq glossary drift_detectors which_memory guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
 html_sidebars = {page: [] for page in _alone.split()}
 html_show_sourcelink = False
 
@@ -106,7 +105,22 @@ def _include(app, docname, source):
     source[0] = re.sub(r"<!-- include: (\S+) -->", content, source[0])
 
 
+def _formula(writer, node):
+    """A formula as MathML, which browsers draw by themselves: nothing is fetched."""
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    block = node.tagname == "math_block"
+    formula = tex2mathml(node.astext(), as_block=block)
+    writer.body.append(f'<div class="math">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
+html_math_renderer = "mathml"
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("source-read", _include)
     app.connect("autodoc-skip-member", _only_ours)
     app.connect("autodoc-process-docstring", _attributes_are_code, priority=900)  # after numpydoc

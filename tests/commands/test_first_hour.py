@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -38,3 +39,19 @@ def test_columns_without_numbers_and_a_forgotten_label_are_mentioned(
     assert main(["learn", "t.csv", "--label", "kind"]) == 0
     told = capsys.readouterr().out
     assert "hold no numbers: site\n" in told
+
+
+def test_the_digest_does_not_depend_on_where_files_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digests = set()
+    for place in ("here", "there"):
+        folder = tmp_path / place
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        Path(f"{place}.csv").write_text("a,b\n" + "1.0,0.5\n0.9,0.4\n" * 5)
+        assert main(["learn", f"{place}.csv", "--checkpoint", "m"]) == 0
+        capsys.readouterr()
+        assert main(["inspect", "m", "--json"]) == 0
+        digests.add(json.loads(capsys.readouterr().out)["digest"])
+    assert len(digests) == 1

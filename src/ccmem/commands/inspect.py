@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         "file": args.checkpoint,
         "library_version": checkpoint.library_version,
         "schema": checkpoint.schema,
-        "digest": checkpoint.digest,
+        "digest": _digest(checkpoint.content["model"]),
     }
     with _doubting(args.checkpoint):
         facts |= describe(checkpoint.content)
@@ -110,12 +111,13 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
         labels = [str(label) for label in fitted["classes_"]]
         return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
-    n_units, wins = counters["units"], state["wins"][: counters["units"]]
-    n_blocks = counters.get("blocks", 1)
-    if not (wins.dtype == np.int64 and n_units == len(wins) and 0 <= n_blocks <= len(state["prototypes"])):
+    n_units, n_blocks, room = counters["units"], counters.get("blocks", 1), len(state["prototypes"])
+    if not (0 <= n_units <= room and 0 <= n_blocks <= room and state["wins"].dtype.kind in "iu"):
         raise ValueError(f"{n_units} units in {n_blocks} blocks")
+    wins = _per_unit(state["wins"], n_units)
     members = state.get("unit_blocks")
-    members = np.arange(n_units) * n_blocks // max(n_units, 1) if members is None else members[:n_units]
+    equal = np.arange(n_units) * n_blocks // max(n_units, 1)
+    members = equal if members is None else _per_unit(members, n_units)
     sums = np.zeros((n_blocks, 3), np.int64)
     np.add.at(sums, members, np.array([np.ones_like(wins), wins > 0, wins]).T)
     blocks: list[dict[str, Any]] = [
@@ -146,6 +148,39 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         "events": events,
         "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "blocks": members, "names": names},
     }
+
+
+def _per_unit(array: Any, n_units: int) -> Any:
+    """One number a unit; a checkpoint leaves zeros out at the end."""
+    import numpy as np
+
+    return np.pad(array[:n_units].astype(np.int64), (0, max(0, n_units - len(array))))
+
+
+def _digest(value: Any) -> str:
+    """SHA-256 of what was learned, the same wherever the files lay that it was learned from."""
+    import numpy as np
+
+    digest = hashlib.sha256()
+
+    def take(value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, dict):
+            for key in sorted(value):
+                digest.update(f"{key}:".encode())
+                take(value[key])
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            digest.update(f"[{len(value)}".encode())
+            for item in value:
+                take(item)
+        elif isinstance(value, np.random.Generator):
+            digest.update(str(value.bit_generator.state).encode())
+        else:
+            digest.update(repr(value).encode())
+
+    take(value)
+    return digest.hexdigest()
 
 
 def _stream(learner: Any) -> dict[str, Any] | None:
