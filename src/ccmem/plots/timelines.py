@@ -194,7 +194,7 @@ def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None) -> 
         image = stretched(rows[int(middle)]).reshape(shape)
         place = (middle - 0.42 * wide, middle + 0.42 * wide, 0.0, 1.0)
         axes.imshow(image, cmap="Greys", extent=place, aspect="auto", interpolation="nearest", vmin=0, vmax=1.05)
-    axes.set_ylim(-0.1, 1.1)
+    axes.set_ylim(-0.55, 1.55)  # about square
 
 
 def _n_blocks(memory: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,14 +61,16 @@ class Demo:
     def run(self, stop: Callable[[], bool] = lambda: False, speed: float | None = None) -> None:
         """Learn the stream at ``speed`` rows a second."""
         began, speed = time.monotonic(), speed or self.speed
-        for start in range(0, len(self.rows), CHUNK_ROWS):
-            if stop():
-                return
-            part = slice(start, start + CHUNK_ROWS)
-            self.model.partial_fit(self.rows[part], self.labels[part])
-            if start == 0 and self.names is not None:
-                self.model.memory_.feature_names_in_ = np.array(self.names, object)
-            time.sleep(max(0.0, began + start / speed - time.monotonic()))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            for start in range(0, len(self.rows), CHUNK_ROWS):
+                if stop():
+                    return
+                part = slice(start, start + CHUNK_ROWS)
+                self.model.partial_fit(self.rows[part], self.labels[part])
+                if start == 0 and self.names is not None:
+                    self.model.memory_.feature_names_in_ = np.array(self.names, object)
+                time.sleep(max(0.0, began + start / speed - time.monotonic()))
 
     def start(self) -> threading.Thread:
         """Learn in a thread of its own, in a daemon so that Ctrl-C ends it."""
