@@ -23,13 +23,7 @@ author = "The ccmem developers"
 copyright = "The ccmem developers"
 version = release = ccmem.__version__
 
-extensions = [
-    "myst_parser",
-    "numpydoc",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "sphinx_gallery.gen_gallery",
-]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -67,7 +61,10 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
-_alone = "index start watch faq glossary drift_detectors which_memory guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
+_alone = (
+    "index start watch faq glossary drift_detectors which_memory "
+    "guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
+)
 html_sidebars = {page: [] for page in _alone.split()}
 html_show_sourcelink = False
 

@@ -42,7 +42,7 @@ async function showWhy(event) {
 
 function pair(items, fill, blocks) {
   const box = make("div", null, "pair");
-  items.forEach((item, i) => { const side = make("div"), head = make("b", blockName(blocks[i])); head.style.color = colour(blocks[i]); side.append(head); fill(item, side); box.append(side); });
+  items.forEach((item, i) => { const side = make("div"), head = make("b", blockName(blocks[i])); head.style.color = colour(blocks[i]); const inner = make("div"); fill(item, inner); side.append(head, inner); box.append(side); });
   return box;
 }
 
