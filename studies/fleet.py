@@ -100,26 +100,35 @@ def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
 
 
 def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to the command at random moments; its two workers have to end by themselves."""
-    store, done, attempts, longest = work / "store", 0, 0, 12.0
+    """SIGKILL to the command: some at any moment, most while a round is under way; its workers must end by themselves."""
+    store, done, attempts, midway = work / "store", 0, 0, 0
+
+    def under_way() -> bool:
+        manifest = store / "manifest.json"
+        return manifest.exists() and json.loads(manifest.read_text())["current"] is not None
+
     while True:
         attempts += 1
-        began = time.monotonic()
-        child = subprocess.Popen(
-            command(rows, store, "--workers", "2"), stdout=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            child.wait(rng.uniform(0.5, longest) if done < kills else None)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-            done += 1
-            continue
+        call = command(rows, store, "--workers", "2", "--round-rows", "20000")
+        child = subprocess.Popen(call, stdout=subprocess.DEVNULL, start_new_session=True)
+        if done < kills:
+            if done % 5:
+                while child.poll() is None and not under_way():
+                    time.sleep(0.01)
+            deadline = time.monotonic() + rng.uniform(0.0, 5.0)
+            while child.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+                done += 1
+                midway += under_way()
+                continue
+        child.wait()
         assert child.returncode == 0, child.returncode
-        longest = max(2.0, min(longest, time.monotonic() - began))
-        if done >= kills:
-            return {"kills": done, "attempts": attempts, "equal": content(store) == plain(rows)}
-        assert content(store) == plain(rows)
+        equal = content(store) == plain(rows)
+        if done >= kills or not equal:
+            return {"kills": done, "in_the_midst_of_a_round": midway, "attempts": attempts, "equal": equal}
         shutil.rmtree(store)
 
 

@@ -19,6 +19,7 @@ from ccmem.living.scaling import SCALES, Scale
 from ccmem.memory import Event
 from ccmem.models.adaptive import AdaptiveCCM
 from ccmem.persistence.checkpoint import CheckpointError, decode, encode
+from ccmem.persistence.values import parameter_names
 from ccmem.readout import ModalClassifier
 
 Key = str | int
@@ -79,7 +80,7 @@ class Recipe:
 
 
 def _fresh(model: Any, key: Key) -> Any:
-    parameters = {name: getattr(model, name) for name in model._get_param_names()}
+    parameters = {name: getattr(model, name) for name in parameter_names(model.__class__)}
     if "random_state" in parameters:
         parameters["random_state"] = seed_of(key)
     if "memory" in parameters:

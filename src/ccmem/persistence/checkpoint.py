@@ -51,6 +51,7 @@ def encode(content: dict[str, Any]) -> list[bytes | memoryview]:
     arrays: dict[str, Array] = {}
     document = json.dumps(pack(content, "", arrays), allow_nan=False, separators=(",", ":"))
     metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__, "document": document}
+    arrays = {name: little_endian(array) for name, array in arrays.items()}
     metadata["digest"] = _digest(metadata, arrays)
     head, ordered = dump(arrays, metadata)
     return [head, *map(raw_bytes, ordered)]

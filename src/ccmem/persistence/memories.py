@@ -179,8 +179,8 @@ def _check_array(
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:
     """Raise ValueError unless ``fields`` is a dictionary with just these names, in this order where it matters."""
-    needed = list(needed)
-    if not isinstance(fields, dict) or [name for name in fields if name not in set(optional)] != needed:
+    needed, optional = list(needed), tuple(optional)
+    if not isinstance(fields, dict) or [name for name in fields if name not in optional] != needed:
         raise ValueError(
             f"{owner}: has {list(fields) if isinstance(fields, dict) else 'nothing'} where {needed} belong"
         )

@@ -20,12 +20,13 @@ _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 
 
 @functools.cache
-def _parameter_names(kind: Any) -> tuple[str, ...]:
+def parameter_names(kind: Any) -> tuple[str, ...]:
+    """The parameters of a class of estimators."""
     return tuple(kind._get_param_names())  # scikit-learn reads the signature every time
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    return {name: getattr(estimator, name) for name in _parameter_names(estimator.__class__)}
+    return {name: getattr(estimator, name) for name in parameter_names(estimator.__class__)}
 
 
 def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
@@ -142,7 +143,7 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
     if not build:
         return {"class": name, "parameters": parameters, "fitted": fitted}
     kind = registry.load(name)
-    unknown = set(parameters) - set(_parameter_names(kind))  # one that is missing is newer than the file: its default
+    unknown = set(parameters) - set(parameter_names(kind))  # one that is missing is newer than the file: its default
     if unknown:
         raise ValueError(f"{name} has parameters in this file that this library does not know: {', '.join(unknown)}")
     estimator = kind(**parameters)
