@@ -100,7 +100,7 @@ def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
 
 
 def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to the command: some at any moment, most while a round is under way; its workers must end by themselves."""
+    """SIGKILL to the command: most while a round is under way. Its workers have to end by themselves."""
     store, done, attempts, midway = work / "store", 0, 0, 0
 
     def under_way() -> bool:

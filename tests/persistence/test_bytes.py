@@ -81,3 +81,9 @@ def test_a_journal_that_fills_up_grows() -> None:
     for x in X:
         one.partial_fit(x[np.newaxis])
     assert one.to_bytes() == memory.to_bytes()
+
+
+def test_a_unit_that_is_zero_is_a_unit() -> None:
+    memory = AdaptiveCCM(n_slots=1, learning_rate=0.5).partial_fit(np.array([[1.0], [-1.0]]))
+    memory._state.prototypes[0] = 0.0  # where what it learned cancels out
+    assert from_bytes(memory.to_bytes()).n_units_ == 1

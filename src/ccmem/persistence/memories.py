@@ -40,7 +40,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     arrays = {name: array for name, array in state._asdict().items() if name not in left_out}
     if memory._capacity_for(counters["units"]) is not None:
         layout = memory._layout(MANY, state.prototypes.shape[1], state.prototypes.dtype)
-        arrays = {name: _in_use(array, layout[name][0][0], counters) for name, array in arrays.items()}
+        arrays = {name: _in_use(name, array, layout[name][0][0], counters) for name, array in arrays.items()}
     fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(memory._export_events())}
     if _draws(memory):
         fields["random_state"] = memory._rng
@@ -53,14 +53,14 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     return fields
 
 
-def _in_use(array: Any, rows: int | None, counters: dict[str, int]) -> Any:
-    """The part of an array that means something; none of it if that is zeros."""
+def _in_use(name: str, array: Any, rows: int | None, counters: dict[str, int]) -> Any:
+    """The part of an array that means something; none of it if that is zeros (but prototypes say how many there are)."""
     if rows is not None and rows != MANY:
         return array
     if rows is None:
         return array[: counters["blocks"]]
     array = array[: counters["units"]]
-    return narrowed(array) if array.any() else array[:0]
+    return narrowed(array) if name == "prototypes" or array.any() else array[:0]
 
 
 def narrowed(array: Any) -> Any:
