@@ -89,5 +89,5 @@ def test_kept_results_are_within_their_budgets(name):
     if not path.is_file():
         pytest.skip("no kept results beside this copy")
     found = contenders(json.loads(path.read_text()))
-    assert {one.name for one in found} == {row.name for row in experiments.rows(name, kinds=["rivals"])}
+    assert {one.name for one in found} <= {row.name for row in experiments.rows(name, kinds=["rivals"])}
     assert all(one.budget is None or one.floats <= one.budget for one in found)

@@ -35,7 +35,8 @@ class Contender:
     """Protocol -> mean accuracy on the tasks seen so far, after each."""
     microseconds: float
     """Processor time of learning a sample in the quickest run: the first one also compiles."""
-    n_trials: int
+    n_trials: str
+    """How many trials; two numbers if there are more of the strict protocol than of the paper's."""
 
 
 def contenders(result: Mapping[str, Any]) -> list[Contender]:
@@ -49,8 +50,8 @@ def contenders(result: Mapping[str, Any]) -> list[Contender]:
 
 def _contender(name: str, row: Mapping[str, Any]) -> Contender:
     trials, facts = list(row["trials"].values()), row["standing"]
-    ran = [protocol for protocol in PROTOCOLS if all(protocol in trial["protocols"] for trial in trials)]
-    cells = {protocol: [trial["protocols"][protocol] for trial in trials] for protocol in ran}
+    every = {p: [trial["protocols"][p] for trial in trials if p in trial["protocols"]] for p in PROTOCOLS}
+    cells = {protocol: found for protocol, found in every.items() if found}  # some trials may have one protocol only
     matrices = {p: np.mean([np.array(cell["R"], np.float64) for cell in found], axis=0) for p, found in cells.items()}
     return Contender(
         name,
@@ -66,7 +67,7 @@ def _contender(name: str, row: Mapping[str, Any]) -> Contender:
         {protocol: _spread([cell["metrics"]["BWT"] for cell in found]) for protocol, found in cells.items()},
         {protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
         float(min(value for trial in trials for value in trial["microseconds"].values())),
-        len(trials),
+        "/".join(str(count) for count in dict.fromkeys(len(found) for found in reversed(cells.values()))),
     )
 
 
@@ -89,7 +90,7 @@ def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
                         _figure(one.transfer.get(STRICT)),
                         _figure(one.accuracy.get(PAPER)),
                         f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}",
-                        str(one.n_trials),
+                        one.n_trials,
                     )
                 )
     return found

@@ -64,7 +64,7 @@ class Table:
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """The tables of a data set: paper protocol, then strict, as far as they were run."""
     trials = [trial for row in _rows(result).values() for trial in row["trials"].values()]
-    ran = [protocol for protocol in PROTOCOLS if trials and all(protocol in trial["protocols"] for trial in trials)]
+    ran = [protocol for protocol in PROTOCOLS if any(protocol in trial["protocols"] for trial in trials)]
     return [table for protocol in ran if (table := _table(result, protocol)).lines]
 
 
@@ -85,7 +85,8 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     lines = [
         _line(name, protocol, row_name, row)
         for row_name, row in rows.items()
-        if protocol == PAPER or row.get("standing") is None
+        if (protocol == PAPER or row.get("standing") is None)
+        and any(protocol in trial["protocols"] for trial in row["trials"].values())
     ]
     if protocol == PAPER:
         lines = _quoted(name, rows) + lines
@@ -110,7 +111,7 @@ def _quoted(dataset: str, run: Container[str]) -> list[Line]:
 
 
 def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Line:
-    trials = list(row["trials"].values())
+    trials = [trial for trial in row["trials"].values() if protocol in trial["protocols"]]
     cells = []
     for metric in METRICS:
         values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
