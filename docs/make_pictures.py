@@ -15,7 +15,7 @@ from matplotlib.patches import Circle, Wedge
 from sklearn.decomposition import PCA
 
 from ccmem import CCM, AdaptiveCCM, IncrementalWTA
-from ccmem.models.adaptive.change import RECENT
+from ccmem.models.adaptive.decision import RECENT
 
 HERE = Path(__file__).parent / "_static"
 BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#c0392b", "#8b949e", "#22272e"

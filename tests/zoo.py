@@ -97,7 +97,7 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     settings = estimator.get_params()
     if type(estimator).__name__ == "AdaptiveCCM":
         known = adaptive_twin(X, tuning=estimator._tuning, **settings)
-        del known["statistics"]
+        del known["statistics"], known["columns"]
         return known
     random_state, init = settings.pop("random_state", None), settings.pop("init", "first")
     if type(estimator).__name__ == "CCM":
@@ -118,10 +118,10 @@ def snapshot(estimator: Any) -> dict[str, Any]:
     used = estimator.n_units_
     per_unit = [name for name in ("prototypes", "rates", "wins", "unit_blocks", "errors") if hasattr(state, name)]
     known: dict[str, Any] = {name: getattr(state, name)[:used].copy() for name in per_unit}
-    for name in ("means", "statistics"):
+    for name in ("means", "statistics", "columns", "ages"):
         if hasattr(state, name):
             known[name] = getattr(state, name)[: estimator.n_blocks_].copy()
-    for name in ("vectors", "scalars"):
+    for name in ("vectors", "scalars", "readings", "ring"):
         if hasattr(state, name):
             known[name] = getattr(state, name).copy()
     known["counters"] = state.counters.copy()

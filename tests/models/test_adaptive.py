@@ -66,9 +66,10 @@ memories = st.builds(
 
 
 def assert_is_twin(memory, expected):
-    statistics = expected.pop("statistics")
+    statistics, columns = expected.pop("statistics"), expected.pop("columns")
     if len(expected["prototypes_"]):
         np.testing.assert_array_equal(memory._state.statistics[: memory.n_blocks_], statistics)
+        np.testing.assert_array_equal(memory._state.columns[: memory.n_blocks_], columns)
     for name, value in expected.items():
         if len(expected["prototypes_"]):
             np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
@@ -208,7 +209,7 @@ def test_a_burst_during_a_needless_suspicion_changes_nothing():
     seen = 0
     while memory.partial_fit(X[seen : seen + 1]).alarm_ != 12:
         seen += 1
-    burst = np.tile(20.0 * np.random.default_rng(1).normal(size=16), (20, 1))
+    burst = np.tile(20.0 * np.random.default_rng(1).normal(size=16), (10, 1))
     memory.partial_fit(burst).partial_fit(X[seen + 1 :])
     assert memory.events_ == []
 
@@ -446,3 +447,62 @@ def test_what_cannot_be_is_refused():
         AdaptiveCCM().fit(X).set_params(max_units=9).partial_fit(X)
     with pytest.raises(ValueError, match="needs a memory that looks at labels"):
         ModalClassifier(CCM(), label_use="guide").fit(X, [0, 1, 2])
+
+
+# What columns notice -------------------------------------------------------------------------------------------------
+
+
+def shifted(change, width=8, rows=(1500, 800, 800), seed=0):
+    """Noise around 5, ``change`` applied to the middle part."""
+    rng = np.random.default_rng(seed)
+    parts = [5.0 + rng.normal(size=(n, width)) for n in rows]
+    parts[1] = change(parts[1])
+    return np.concatenate(parts)
+
+
+def one_column(X):
+    X[:, 3] += 2.0
+    return X
+
+
+@pytest.mark.parametrize("change", [lambda X: 3.0 * X, one_column], ids=["everything times 3", "one column"])
+@pytest.mark.parametrize("units", [np.ones(8), 10.0 ** np.linspace(-3, 3, 8)], ids=["equal", "six decades"])
+def test_magnitude_and_single_columns_count_whatever_their_units(change, units):
+    X = shifted(change) * units
+    memory = AdaptiveCCM(n_slots=4).partial_fit(X)
+    assert kinds(memory) == [("new_block", 1), ("recall", 0)]
+    first, back = memory.events_
+    assert 1500 <= first.step < 1600
+    assert 2300 <= back.step < 2420
+    assert 1440 <= first.onset <= 1520  # a run may have begun by chance
+    pointers = memory.task_pointers(X[[*range(1000, 1500), *range(1800, 2300)]])
+    assert (pointers == np.repeat([0, 1], 500)).mean() > (0.9 if change is not one_column else 0.7)
+
+
+def test_a_change_of_spread_is_a_change():
+    memory = AdaptiveCCM().partial_fit(shifted(lambda X: 5.0 + 2.0 * (X - 5.0)))
+    assert kinds(memory)[0] == ("new_block", 1)
+    np.testing.assert_allclose(memory.block_spreads_[1] / memory.block_spreads_[0], 2.0, rtol=0.3)
+
+
+def test_levels_are_in_the_units_of_the_data_and_explain_the_event():
+    memory = AdaptiveCCM().partial_fit(shifted(one_column) * 1000.0)
+    np.testing.assert_allclose(memory.block_levels_[0], 5000.0, rtol=0.05)
+    explanation = memory.explain(memory.events_[0])
+    assert explanation.own_units
+    assert explanation.columns[0].name == "column 3"
+    assert abs(explanation.columns[0].change - 2000.0) < 400.0
+
+
+def test_constant_columns_and_rare_codes_raise_no_alarm_and_a_constant_that_moves_does():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.full(6000, 7.0), np.zeros(6000), rng.random(6000) < 0.01, rng.normal(size=6000)])
+    assert AdaptiveCCM().partial_fit(X).events_ == []
+    X[4000:, 0] = 7.5
+    assert kinds(AdaptiveCCM().partial_fit(X)) == [("new_block", 1)]
+
+
+@long_streams
+def test_a_random_walk_is_hardly_ever_a_change():
+    X = np.cumsum(np.random.default_rng(0).normal(size=(50_000, 8)), axis=0)
+    assert len(AdaptiveCCM().partial_fit(X).events_) <= 2

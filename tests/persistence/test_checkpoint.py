@@ -215,6 +215,10 @@ def test_files_of_0_1_load_and_go_on(name, kind):
     assert type(old.memory_) is kind
     assert type(old.memory) is kind
     new = clone(old).partial_fit(X, np.repeat(["calm", "storm", "calm"], 200))
-    assert old.memory_.events_ == new.memory_.events_
+    assert [event[2:4] for event in old.memory_.events_] == [event[2:4] for event in new.memory_.events_]
+    if kind is AdaptiveCCM:  # it knew no columns then: it gets to know them, and goes on
+        assert old.partial_fit(X).memory_.n_blocks_ == 2
+        assert (old.memory_.block_levels_ != 0.0).any()
+        return
     np.testing.assert_array_equal(old.memory_.prototypes_, new.memory_.prototypes_)
     np.testing.assert_array_equal(old.partial_fit(X).predict(X), new.partial_fit(X).predict(X))

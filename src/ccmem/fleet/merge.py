@@ -21,7 +21,8 @@ from ccmem.labels import sorted_union
 from ccmem.memory import JOURNALED, UNITS, grown
 from ccmem.models._blocks import BLOCKS
 from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.models.adaptive.change import list_members
+from ccmem.models.adaptive.columns import ERROR, LEVEL, N_KNOWN, NOISE, SWAY
+from ccmem.models.adaptive.decision import list_members
 from ccmem.models.adaptive.merging import merge_cheapest
 from ccmem.models.adaptive.signature import COUNT, PAIRS, PRODUCT, SQUARE, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.persistence.memories import MANY, export_memory
@@ -159,7 +160,8 @@ def _take_blocks(first: AdaptiveCCM, blocks: dict[str, list[Any]], shard: Adapti
             if far[b, a] < settings.clearly_nearest * _nearest_other(known, means, a, b):
                 misfit[b, a] = min(misfit[b, a], 1.0)
     places = [-1] * n
-    for flat in np.argsort(misfit, axis=None, kind="stable"):
+    order = np.where(misfit <= 1.0, _column_distances(blocks, state.columns[:n]), np.inf)
+    for flat in np.argsort(order, axis=None, kind="stable"):  # of those that agree, what is nearest by column first
         b, a = divmod(int(flat), len(known))
         if misfit[b, a] <= 1.0 and places[b] < 0 and a not in places:
             places[b] = a
@@ -171,6 +173,18 @@ def _take_blocks(first: AdaptiveCCM, blocks: dict[str, list[Any]], shard: Adapti
         else:
             _pool(blocks, places[b], {name: getattr(state, name)[b] for name in blocks})
     return places
+
+
+def _column_distances(blocks: dict[str, list[Any]], columns: FloatArray) -> FloatArray:
+    """Squared distances of levels, every column in its own variance; 0 where nothing is known of them."""
+    known, distances = np.array(blocks["columns"]), np.zeros((len(columns), len(blocks["columns"])))
+    for first in (0, N_KNOWN):
+        for b, there in enumerate(columns):
+            rows = known[:, first : first + N_KNOWN], there[first : first + N_KNOWN]
+            variance = sum(part[..., k, :] for part in rows for k in (ERROR, NOISE, SWAY))
+            away = (rows[0][:, LEVEL] - rows[1][LEVEL]) ** 2
+            distances[b] += np.where(away > 0.0, away / np.maximum(variance, 1e-300), 0.0).sum(axis=1)
+    return distances
 
 
 def _nearest_other(known: FloatArray, means: FloatArray, a: int, b: int) -> float:
@@ -195,6 +209,10 @@ def _pool(blocks: dict[str, list[Any]], place: int, other: dict[str, Any]) -> No
     for name, rows in blocks.items():
         rows[place] = ((1.0 - share) * one[name] + share * other[name]).astype(one[name].dtype)
     blocks["statistics"][place] = pooled
+    blocks["ages"][place] = one["ages"] + other["ages"]
+    for first in (0, N_KNOWN):
+        away = one["columns"][first + LEVEL] - other["columns"][first + LEVEL]
+        blocks["columns"][place][first + SWAY] += share * (1.0 - share) * away**2
 
 
 def _shrink(memory: AdaptiveCCM, votes: IntArray, bound: int | None) -> None:

@@ -86,7 +86,10 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
     before, after = memory._profile(event.from_block), memory._profile(event.to_block)
     change = after.level - before.level
     spread = np.sqrt((before.spread**2 + after.spread**2) / 2)
-    floor = 0.1 * float(spread.mean()) or 1.0  # a column that never moved must not count for everything
+    if before.own_units and after.own_units:  # columns of different units have no floor in common
+        floor = 1e-6 * (np.abs(before.level) + np.abs(after.level)) + np.finfo(float).tiny
+    else:
+        floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # what never moved is not everything
     score = (change / (spread + floor)) ** 2
     share = score / (score.sum() or 1.0)
     names = getattr(memory, "feature_names_in_", None)

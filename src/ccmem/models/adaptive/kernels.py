@@ -13,7 +13,9 @@ from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.kernels.update import copy_scaled, renormalising_move
 from ccmem.memory import JOURNALED, SEEN, UNITS
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER
-from ccmem.models.adaptive.change import SIZE, confirm, list_members, suspect
+from ccmem.models.adaptive.change import confirm, suspect
+from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERRED, ROWS, read
+from ccmem.models.adaptive.decision import SIZE, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.models.adaptive.signature import VARIANCE
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
@@ -159,13 +161,18 @@ def learn_rows(
         x = X[r]
         winners[r] = REJECTED
         squared = dot(x, x)
-        if squared > 0.0:
-            scale = 1.0 / np.sqrt(squared)
+        scale = 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
+        read(state.readings, x, scale, counters[ROWS] == 0, counters[REFERRED] == 0)
+        counters[ROWS] += 1
+        if counters[ROWS] == settings.batch and judge(state, settings):
+            pass  # a change that columns noticed has taken this row into its candidate
+        elif squared > 0.0:
             if counters[ALARM] > 0:
                 confirm(state, settings, x, scale)
             elif suspect(state, settings, x, scale):
                 counters[ALARM] = 1
-            else:
+                counters[FRESH], counters[PARTIAL] = 0, min(1, counters[ROWS])
+            elif counters[DOUBT] == 0:
                 label = labels[r] if labels.shape[0] else UNKNOWN
                 winners[r] = place(state, settings, x, scale, label, votes, refusing, h)
         counters[SEEN] += 1

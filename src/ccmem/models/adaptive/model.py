@@ -7,26 +7,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.guard import reading
-from ccmem.memory import UNITS, aligned_zeros, grown, new_units
+from ccmem.memory import SEEN, UNITS, aligned_zeros, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
-from ccmem.models.adaptive.change import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
+from ccmem.models._explain import Profile
+from ccmem.models.adaptive.columns import (
+    KNOWN,
+    LATEST,
+    LEVEL,
+    N_AGES,
+    N_KNOWN,
+    N_READINGS,
+    N_SLOT,
+    RING,
+    ROUNDING,
+    ROWS,
+    SWAY,
+    TINY,
+)
+from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
-from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WEIGHT
+from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
 from ccmem.parameters import Rule, integer, number, optional
+from ccmem.persistence.upgrades import with_columns
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
-_PER_BLOCK = ("means", "statistics")
+_PER_BLOCK = ("means", "statistics", "columns", "ages")
 _LEAST_GROWTH = 8
 
 
 class AdaptiveCCM(BlockMemory):
     """Continual competitive memory without thresholds: notices by itself when something begins or comes back.
 
-    A block knows what its samples look like on average and how far that varies; when recent samples no longer fit, a
-    waiting block they do fit is recalled, or a new one begins. Nothing is random.
+    A block knows what its samples look like on average and how far that varies, by their direction and column by
+    column; when recent samples no longer fit, a waiting block they do fit is recalled, or a new one begins. Columns may
+    have any units: there is nothing to scale. Nothing is random.
 
     Parameters
     ----------
@@ -47,6 +64,8 @@ class AdaptiveCCM(BlockMemory):
         Blocks and their history; see :class:`ccmem.models._blocks.BlockMemory`.
     alarm_ : int
         Samples since suspicion began; 0 without suspicion.
+    block_levels_, block_spreads_ : arrays of shape (n_blocks_, n_features_in_)
+        Mean of every column in a block, and its standard deviation, in the units of the data.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
         What the memory holds; see :class:`ccmem.base.CompetitiveMemory`.
 
@@ -72,9 +91,10 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "means", "vectors")
+    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring")
     _derived = ("partners", "costs", "members")
     _labelled_kernel = staticmethod(learn_labelled)
+    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike")
     _tuning: ClassVar[Tuning] = Tuning()
 
     def __init__(
@@ -95,6 +115,68 @@ class AdaptiveCCM(BlockMemory):
     def unit_blocks_(self) -> IntArray:
         """The block of every unit, a copy."""
         return self._started().unit_blocks[: self.n_units_].copy()
+
+    @property
+    @reading
+    def block_levels_(self) -> FloatArray:
+        """Mean of every column in every block, in the units of the data."""
+        return self._started().columns[: self.n_blocks_, LEVEL].copy()
+
+    @property
+    @reading
+    def block_spreads_(self) -> FloatArray:
+        """Standard deviation of every column in every block: of rows within a batch, and of batches."""
+        known = self._started().columns[: self.n_blocks_]
+        return np.sqrt(known[:, N_KNOWN + LEVEL] ** 2 + known[:, SWAY])
+
+    def _profile(self, block: int) -> Profile:
+        if self._started().ages[block, KNOWN] == 0:
+            return super()._profile(block)
+        return Profile(self.block_levels_[block], self.block_spreads_[block], own_units=True)
+
+    def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
+        """Units match by direction; blocks that directions do not tell apart are told apart by their columns."""
+        winners = super()._winners(X, competes)
+        alike = self._alike() if self.n_blocks_ > 1 and len(X) else None
+        if alike is None:
+            return winners
+        state, blocks = self._state, self._state.unit_blocks[: self.n_units_]
+        may_win = self._may_win() if competes is None else self._may_win() & competes
+        able = np.isin(np.arange(self.n_blocks_), blocks[may_win]) & (state.ages[: self.n_blocks_, KNOWN] > 0)
+        levels, spreads = self.block_levels_, self.block_spreads_
+        spreads = np.maximum(spreads, ROUNDING * np.abs(levels) + TINY)
+        found = blocks[winners]
+        for group in np.unique(alike[found][able[found]], axis=0):
+            rows = np.flatnonzero((alike[found] == group).all(axis=1))
+            choices = np.flatnonzero(group & able)
+            if len(choices) < 2:
+                continue
+            misfits = [
+                (((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b])).sum(axis=1) for b in choices
+            ]
+            best = choices[np.argmin(misfits, axis=0)]
+            for b in choices:
+                other = rows[(best == b) & (found[rows] != b)]
+                if len(other):
+                    winners[other] = super()._winners(X[other], may_win & (blocks == b))
+        return winners
+
+    def _alike(self) -> BoolArray | None:
+        """For every block which blocks its signature does not tell from it, itself included; None if it is alone."""
+        state, n, settings = self._state, self.n_blocks_, self._settings()
+        of, seen, alike = self.__dict__.get("_known_alike", (None, -1, None))
+        if of is state and seen == state.counters[SEEN]:
+            return alike
+        means, fits = state.means[:n].astype(np.float64), np.eye(n, dtype=np.bool_)
+        for a in range(n):
+            far = ((means - means[a]) ** 2).sum(axis=1)
+            for b in range(n):
+                weight = state.statistics[a, WEIGHT] + state.statistics[b, WEIGHT]
+                if a != b and far[b] <= limit(state.statistics[a], WANDER, weight, settings.z_new, settings.z_wander):
+                    fits[a, b] = fits[b, a] = True
+        alike = fits if fits.sum() > n else None
+        self.__dict__["_known_alike"] = state, int(state.counters[SEEN]), alike
+        return alike
 
     def _alarm_limit(self) -> int:
         return self._tuning.batch * self._tuning.least_batches
@@ -126,6 +208,10 @@ class AdaptiveCCM(BlockMemory):
             "statistics": ((None, N_STATISTICS), np.float64),
             "vectors": ((N_VECTORS, n_features), dtype),
             "scalars": ((N_SCALARS,), np.float64),
+            "columns": ((None, 2 * N_KNOWN, n_features), np.float64),
+            "ages": ((None, N_AGES), np.float64),
+            "readings": ((N_READINGS, n_features), np.float64),
+            "ring": ((RING * N_SLOT, n_features), np.float64),
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
@@ -148,7 +234,7 @@ class AdaptiveCCM(BlockMemory):
         self._state = state
 
     def _import(self, fields: dict[str, Any]) -> None:
-        super()._import(fields)
+        super()._import(with_columns(fields))
         list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:
@@ -163,9 +249,11 @@ class AdaptiveCCM(BlockMemory):
             raise ValueError("some units belong to a block that does not exist")
         if counters[SIZE] != np.count_nonzero(state.unit_blocks[:units] == counters[POINTER]):
             raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, which it has not")
-        if counters[LAST] > 2 or counters[FILLED] >= tuning.batch:
+        if max(counters[FILLED], counters[ROWS]) >= tuning.batch or counters[LAST] > 2 or counters[LATEST] >= RING:
             raise ValueError("its counters are damaged")
         if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
             raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
         if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
             raise ValueError("statistics of some block are negative")
+        if len(state.columns) != rows or len(state.ages) != rows or state.ages.min() < 0:
+            raise ValueError("what its blocks know of their columns is damaged")

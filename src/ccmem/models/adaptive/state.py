@@ -28,6 +28,12 @@ class AdaptiveState(NamedTuple):
     """One row a block: see :mod:`ccmem.models.adaptive.signature`."""
     vectors: FloatArray
     scalars: FloatArray
+    columns: FloatArray
+    ages: FloatArray
+    """What each block knows of its columns, and from how many batches: see :mod:`ccmem.models.adaptive.columns`."""
+    readings: FloatArray
+    ring: FloatArray
+    """The stream's own: sums and runs of every column, and the latest batches."""
 
 
 class Tuning(NamedTuple):
@@ -78,6 +84,7 @@ class AdaptiveSettings(NamedTuple):
     youngest: int
     spacing: float
     growth: float
+    false_alarm_every: float
 
 
 @lru_cache(maxsize=64)
@@ -110,4 +117,5 @@ def new_settings(
         youngest=tuning.youngest,
         spacing=tuning.spacing,
         growth=tuning.growth,
+        false_alarm_every=float(false_alarm_every),
     )

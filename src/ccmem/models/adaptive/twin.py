@@ -11,6 +11,8 @@ import numpy as np
 from ccmem._typing import FloatArray
 from ccmem.kernels import plain
 from ccmem.memory import Event
+from ccmem.models.adaptive.columns_twin import Columns, Known
+from ccmem.models.adaptive.units_twin import Unit, merge
 
 
 def quantile(nu: float, z: float) -> float:
@@ -83,50 +85,6 @@ class Signature:
         return learned[0] + rate * (more - learned[0]), learned[1] + rate * (more * more - learned[1])
 
 
-class Unit:
-    """A slot: prototype M, rate v, wins C, its block, gathered dissimilarity E and label votes."""
-
-    def __init__(self, M: FloatArray, v: float, block: int, n_labels: int) -> None:
-        self.M, self.v, self.C, self.block, self.E = M, v, 0, block, 0.0
-        self.votes = [0] * n_labels
-
-    def label(self) -> int | None:
-        """The majority label, if any."""
-        return self.votes.index(max(self.votes)) if any(self.votes) else None
-
-    def refuses(self, label: int) -> bool:
-        """Whether this unit clearly belongs to another label."""
-        most = self.label()
-        return most is not None and most != label and 4 * self.votes[most] > 3 * sum(self.votes)
-
-
-def cost(a: Unit, b: Unit) -> float:
-    """What merging two units costs."""
-    ward = float(a.C) * b.C / (a.C + b.C) * max(0.0, 1.0 - plain.dot(a.M, b.M))
-    differ = a.label() is not None and b.label() is not None and a.label() != b.label()
-    return ward * 2.0**100 if differ else ward
-
-
-def merge(units: list[Unit], share: int) -> None:
-    """Merge the cheapest pair within blocks of more than ``share`` units; the last unit fills the gap."""
-    sizes = [sum(other.block == unit.block for other in units) for unit in units]
-    pairs = [
-        (cost(units[i], units[j]), i, j)
-        for i in range(len(units))
-        for j in range(i + 1, len(units))
-        if units[i].block == units[j].block and sizes[i] > share
-    ]
-    _, i, j = min(pairs)
-    a, b = units[i], units[j]
-    step = a.M.dtype.type(b.C / (a.C + b.C))
-    a.M = plain.renormalised(a.M + step * (b.M - a.M), 0.0)
-    a.v, a.C, a.E = min(a.v, b.v), a.C + b.C, 0.0
-    a.votes = [x + y for x, y in zip(a.votes, b.votes, strict=True)]
-    last = units.pop()
-    if last is not b:
-        units[j] = last
-
-
 def naive(
     X: FloatArray,
     n_slots: int,
@@ -164,12 +122,120 @@ def naive(
             batch, r
         ) > fast + now.limit(now.drift, 1.0 / n + rr, z, z_w)
 
+    columns, known = Columns(X.shape[1], false_alarm_every, q), [Known(X.shape[1])]
+    certain, lead = False, 0  # whether a column has made the change certain, and rows before the candidate
+
+    def misfit(s: Signature, total: int, z: float) -> float:
+        return distance(candidate, s.mean) / s.limit(s.wander, 1.0 / total + s.weight, z, z_wander)
+
+    def propose(n_batches: int) -> None:
+        nonlocal candidate, spread, batches, alarm
+        candidate = columns.latest(n_batches).direction.astype(X.dtype)
+        spread = max(0.0, 1.0 - plain.dot(candidate, candidate))
+        columns.fresh = batches = n_batches
+        alarm = n_batches * q.batch + 1
+
+    def use(target: int, total: int, new: bool, moved: bool) -> None:
+        nonlocal t, alarm, batches, against, filled, previous, certain, lead, w, ww, wb, share, r, count, rr, wr
+        columns.go_on(known[target], known[t], min(columns.fresh, 5), new, moved)
+        part = 1.0 / total
+        alarm = batches = against = filled = lead = 0
+        certain, t, previous, w, ww, wb, share = False, target, None, candidate, part, part if new else 0.0, 0.0
+        r, count, rr, wr = candidate, float(total), part, part
+
+    def decide(step: int, total: int) -> None:
+        part, last, now = 1.0 / total, batches >= q.most_batches, signatures[t]
+        n_batches, least, best, by_column = min(columns.fresh, 5), math.inf, -1, 0.0
+        for b, s in enumerate(signatures):
+            if b != t:
+                column = columns.misfit(known[b], known[t], n_batches)
+                ratio = max(column, misfit(s, total, z_new))
+                if ratio < least:
+                    least, best, by_column = ratio, b, column
+        if last and least <= 1.0:
+            least = max(by_column, misfit(signatures[best], total, z_wander))
+        moved = False
+        if least > 1.0 and best >= 0:
+            near = [
+                columns.distance(known[best], known[t], other.level)
+                for b, other in enumerate(known)
+                if b != best and other.batches > 0.0
+            ]
+            far = columns.distance(known[best], known[t], columns.latest(n_batches).f)
+            moved = far < q.clearly_nearest * min(near, default=math.inf)
+            if not moved and by_column <= 1.0:
+                home = signatures[best].mean
+                others = [distance(home, s.mean) for b, s in enumerate(signatures) if b != best]
+                moved = distance(candidate, home) < q.clearly_nearest * min(others)
+        if least > 1.0 and not moved:
+            target = best
+            if max_units is None or len(signatures) < max_units:
+                target = len(signatures)
+                events.append(Event("new_block", step, t, target, total + lead))
+                signatures.append(now)
+                known.append(Known(X.shape[1]))
+            elif best < 0 or misfit(now, total, z_new) <= least:
+                target = t
+            else:
+                events.append(Event("recall", step, t, best, total + lead))
+            fresh = Signature(candidate, float(total), spread, part)
+            fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
+            signatures[target] = fresh
+            use(target, total, True, False)
+        elif last or (
+            batches >= (q.least_batches if certain else q.recall_batches)
+            and (moved or max(by_column, misfit(signatures[best], total, z_recall)) <= 1.0)
+        ):
+            far = distance(candidate, signatures[best].mean)
+            if moved and far > signatures[best].wander[0]:
+                signatures[best].wander = (far, 3.0 * far * far)
+            events.append(Event("recall", step, t, best, total + lead))
+            use(best, total, False, moved)
+
+    def race(step: int) -> bool:
+        nonlocal alarm, batches
+        n_batches, most, best = min(columns.stayed, 3), columns.h, -1
+        for b, block in enumerate(known):
+            if b != t and block.batches > 0.0:
+                gain = columns.gain(block, known[t], n_batches)
+                if gain > most and columns.misfit(block, known[t], n_batches) <= 1.0:
+                    most, best = gain, b
+        if best < 0:
+            return False
+        propose(n_batches)
+        total = n_batches * q.batch
+        if misfit(signatures[best], total, z_new) > 1.0:
+            alarm = batches = 0
+            return False
+        events.append(Event("recall", step, t, best, total))
+        use(best, total, False, False)
+        return True
+
+    def judge(step: int) -> bool:
+        nonlocal against, certain, lead
+        columns.close()
+        if certain:
+            return False
+        if columns.referred == 0 or known[t].batches == 0.0:
+            columns.start(known[t])
+            return False
+        referred = float(columns.referred)
+        if columns.weigh(known[t], alarm == 0 or batches >= q.least_batches) < columns.h:
+            return False
+        feature, n_batches, run = columns.departure(known[t], referred)
+        if feature >= 0:
+            against, certain, lead = q.least_batches, True, (run - n_batches) * q.batch
+            propose(n_batches)
+            decide(step, n_batches * q.batch)
+            return True
+        return alarm == 0 and len(known) > 1 and race(step)
+
     for step, x in enumerate(X):
         winners.append(-1)
         squared = plain.dot(x, x)
-        if squared == 0.0:
+        scale = 1.0 / math.sqrt(squared) if squared > 0.0 else 0.0
+        if (columns.read(x, scale) and judge(step)) or squared == 0.0:
             continue
-        scale = 1.0 / math.sqrt(squared)
         u, now = kind(scale) * x, signatures[t]
         if alarm:
             total, within = alarm, alarm - batches * q.batch
@@ -183,60 +249,24 @@ def naive(
             if within < q.batch:
                 continue
             batches += 1
+            if certain:
+                decide(step, total)
+                continue
             if strays(now, z_confirm, z_wander):
                 against += 1
             elif not strays(now, 0.0, 0.0):
                 against -= 1
             part, last = 1.0 / total, batches >= q.most_batches
-            if against < q.least_batches:
-                if against <= 0 or last:
-                    if against > 0:
-                        rate = total / (now.count + total)
-                        now.wander = now.observed(now.wander, distance(candidate, now.mean), part + now.weight, rate)
-                        now.drift = now.observed(now.drift, distance(candidate, r), part + rr, rate)
-                    alarm = batches = against = filled = 0
-                    previous, w, ww, wb, wr, share = None, batch, 1.0 / within, 0.0, 0.0, 0.0
-                continue
-
-            def misfit(s: Signature, z: float) -> float:
-                far = distance(candidate, s.mean)  # noqa: B023
-                return far / s.limit(s.wander, part + s.weight, z, z_wander)  # noqa: B023
-
-            least, best = min(
-                ((misfit(s, z_new), b) for b, s in enumerate(signatures) if b != t), default=(math.inf, -1)
-            )
-            if last and least <= 1.0:
-                least = misfit(signatures[best], z_wander)
-            moved = False
-            if least > 1.0 and best >= 0:
-                home = signatures[best].mean
-                others = [distance(home, s.mean) for b, s in enumerate(signatures) if b != best]
-                moved = distance(candidate, home) < q.clearly_nearest * min(others)
-            if least > 1.0 and not moved:
-                target = best
-                if max_units is None or len(signatures) < max_units:
-                    target = len(signatures)
-                    events.append(Event("new_block", step, t, target, total))
-                    signatures.append(now)
-                elif best < 0 or misfit(now, z_new) <= least:
-                    target = t
-                else:
-                    events.append(Event("recall", step, t, best, total))
-                fresh = Signature(candidate, float(total), spread, part)
-                fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
-                signatures[target] = fresh
-                wb = part
-            elif last or (batches >= q.recall_batches and (moved or misfit(signatures[best], z_recall) <= 1.0)):
-                target, wb = best, 0.0
-                far = distance(candidate, signatures[best].mean)
-                if moved and far > signatures[best].wander[0]:
-                    signatures[best].wander = (far, 3.0 * far * far)
-                events.append(Event("recall", step, t, best, total))
-            else:
-                continue
-            alarm = batches = against = filled = 0
-            t, previous, w, ww, share = target, None, candidate, part, 0.0
-            r, count, rr, wr = candidate, float(total), part, part
+            speaks = known[t].scaled < 4.0 or columns.voice >= columns.h
+            if against >= q.least_batches and speaks:
+                decide(step, total)
+            elif against <= 0 or last:
+                if against > 0:
+                    rate = total / (now.count + total)
+                    now.wander = now.observed(now.wander, distance(candidate, now.mean), part + now.weight, rate)
+                    now.drift = now.observed(now.drift, distance(candidate, r), part + rr, rate)
+                alarm = batches = against = filled = 0
+                previous, w, ww, wb, wr, share = None, batch, 1.0 / within, 0.0, 0.0, 0.0
             continue
         a = max(q.recent_rate, min(1.0, 4.0 / (now.count + 1.0)))
         w = w + kind(a) * (u - w)
@@ -252,6 +282,7 @@ def naive(
                 or near > now.limit(now.drift, near_weight, z_suspect, z_wander)
             ):
                 alarm = 1
+                columns.fresh, columns.partial = 0, min(1, len(columns.rows))
                 continue
             rate = max(1.0 / (now.count + 1.0), q.slowest_rate)
             now.wander = now.observed(now.wander, far, far_weight, rate)
@@ -272,6 +303,8 @@ def naive(
             rr = (1.0 - rate) * (1.0 - rate) * rr + rate * rate / n
             filled, share = 0, 0.0
 
+        if columns.doubt:
+            continue
         label = -1 if labels is None else labels[step]
         h = [plain.dot(unit.M, x) * scale for unit in units]
         block = [i for i, unit in enumerate(units) if unit.block == t]
@@ -302,7 +335,7 @@ def naive(
         winners[-1] = i
         if max_units is not None and len(units) > max_units:
             merge(units, right)
-    known = {
+    result = {
         "winners": winners,
         "prototypes_": np.array([unit.M for unit in units]),
         "events_": events,
@@ -312,9 +345,10 @@ def naive(
         "unit_blocks_": [unit.block for unit in units],
         "n_blocks_": len(signatures),
         "task_pointer_": t,
+        "columns": [block.rows() for block in known],
         "statistics": [
             [s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
             for s in signatures
         ],
     }
-    return known if labels is None else {**known, "votes_": [unit.votes for unit in units]}
+    return result if labels is None else {**result, "votes_": [unit.votes for unit in units]}

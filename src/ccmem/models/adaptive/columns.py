@@ -1,0 +1,348 @@
+"""The second witness: columns, each in its own units, by the level and the spread of batches.
+
+A batch of b rows gives two features f for every column: its mean, and its spread sqrt(sum (x_t - x_t-1)^2 / 2b), which
+neither a level nor a trend within the batch touches. Both come with their error as the batch itself tells it (variance
+/ b for the mean; by the fourth powers of the same differences for the spread), so that one outlier is never more than
+about one error away. For every feature, with prior = 4 batches in place of experience,
+
+    prediction  R + phi (f_before - R), R a reference over about a thousand rows, phi the correlation of f - R
+    surprise    z^2 = e^2 / (V + e^2 / 2v), e = f - prediction, V its variance so far (with correlation that remains,
+                never less than the errors), v batches known: Student's tails without a logarithm; z^2 <= h
+    evidence    S <- max(0, S + k |z| - k^2 / 2) as long as z keeps its sign, k the mean of the z before it in the run
+                (at least 1): the log-likelihood ratio of a shift as large as it has looked so far
+
+A run reaches h = ln(4 d N / b), one feature of 2 d either way, once in N rows (``false_alarm_every``) if nothing
+changed; z^2 <= h makes it three batches at least. From h / 3 on the feature learns nothing, from 2 h / 3 on slots do
+not. At h the shift is certain; it is a change if two batches are at least half way there and if it is also further from
+R than the feature is used to wander: beyond the quantile of exp(-h) of Student's distribution, with the variance
+of f - R and its correlation. A shift that is not, but that a waiting block explains better by h, is a return (the
+race). What is neither within ten batches is how this feature wanders, and R goes there. So nothing is ever hidden:
+a limit is a multiple of what one column has shown, and a larger shift exceeds it.
+
+A block keeps the mean and the variance of its features; a candidate fits it if no feature is beyond the quantile above.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.models._blocks import OWN_BLOCK
+
+ROWS, LATEST, FRESH, STAYED, REFERRED, DOUBT, PARTIAL = range(OWN_BLOCK + 7, OWN_BLOCK + 14)
+"""Places in ``counters``: rows of the batch being filled; the ring's latest slot; full batches since suspicion began,
+and since the block came into use; batches behind the reference; whether slots wait for the evidence; whether the batch
+being filled began before suspicion did."""
+LEVEL, SWAY, ERROR, REACH, CARRY, ECHO, NOISE, N_KNOWN = range(8)
+"""What a block knows of a feature: mean and variance of f; variance of e, of f - R; products with the one before of f -
+R, of e; the error of a batch. Rows 0 to 6 are those of means, the next seven those of spreads."""
+SUM, SQUARES, FOURTHS, BEFORE, DIRECTION, GUESS, RUNNING = 0, 1, 2, 3, 4, 5, 9
+"""Rows of ``readings``: sums over the batch being filled, the row before, the sum of directions; the mean of the latest
+batches (laid out as in the ring); then for means, and again for spreads: """
+REFERENCE, STRAY, MISS, EVIDENCE, RUN, PULL, N_RUNNING = range(7)
+"""R, the latest f - R and e; S, the batches behind it and the sum of their z."""
+N_READINGS = RUNNING + 2 * N_RUNNING
+RING, N_SLOT = 5, 5
+"""The latest batches: mean, spread, the errors of both, and the mean direction."""
+KNOWN, SCALED, N_AGES = 0, 1, 2
+"""What ``ages`` counts for every block: batches behind its levels, and batches behind its variances."""
+PRIOR = 4.0
+INHERITED = 8.0
+"""Batches that variances inherited by a new block count for."""
+MOST_CORRELATION = 0.95
+OUTLIER = 16.0
+"""Squared deviations count as at most so many variances when variances are learned."""
+ROUNDING = 1e-7
+TINY = 1e-300
+
+
+@kernel_in_place
+def least_evidence(false_alarm_every: float, batch: int, n_features: int) -> float:
+    """h"""
+    return np.log(4.0 * n_features * false_alarm_every / batch)
+
+
+@kernel_in_place
+def squared_quantile(h: float) -> float:
+    """z^2 of the standard normal quantile of exp(-h), by the expansion of its tail."""
+    square = 2.0 * h
+    for _ in range(8):
+        square = 2.0 * h - np.log(2.0 * np.pi * square)
+    return square
+
+
+@kernel_in_place
+def normalised(square: float, batches: float) -> float:
+    """z^2 of a squared Student deviate (Wallace, 1959)."""
+    return batches * np.log(1.0 + square / batches) * ((8.0 * batches + 1.0) / (8.0 * batches + 3.0)) ** 2
+
+
+@kernel_in_place
+def read(readings: FloatArray, x: FloatArray, scale: float, first: bool, anew: bool) -> None:
+    """Take a row into the batch being filled, the ``first`` of it; ``anew``: nothing is known of the stream yet."""
+    reference, before = readings[RUNNING + REFERENCE], readings[BEFORE]
+    total, squares, fourths, direction = readings[SUM], readings[SQUARES], readings[FOURTHS], readings[DIRECTION]
+    if first:
+        for j in range(x.shape[0]):
+            total[j] = squares[j] = fourths[j] = direction[j] = 0.0
+            if anew:
+                reference[j] = before[j] = x[j]
+    for j in range(x.shape[0]):
+        value = np.float64(x[j])
+        step = value - before[j]
+        before[j] = value
+        step *= step
+        total[j] += value - reference[j]
+        squares[j] += step
+        fourths[j] += step * step
+        direction[j] += scale * value
+
+
+@kernel_in_place
+def close(readings: FloatArray, ring: FloatArray, slot: int, n: float) -> None:
+    """Put the full batch into a slot of the ring."""
+    first = N_SLOT * slot
+    for j in range(ring.shape[1]):
+        mean = readings[RUNNING + REFERENCE, j] + readings[SUM, j] / n
+        variance = min(readings[SQUARES, j] / (2.0 * n), 1e300)
+        share = 0.5 / n
+        if variance > 0.0:
+            tails = (readings[FOURTHS, j] / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
+            share = tails if tails > share else share
+        rounding = ROUNDING * mean * (ROUNDING * mean)
+        ring[first, j], ring[first + 1, j] = mean, np.sqrt(variance)
+        ring[first + 2, j], ring[first + 3, j] = variance / n + rounding, variance * share + rounding
+        ring[first + 4, j] = readings[DIRECTION, j] / n
+
+
+@kernel_in_place
+def start(known: FloatArray, readings: FloatArray, batch: FloatArray, block_too: bool) -> None:
+    """Let a batch be all that is known of the stream, and of the block too if it is new to columns."""
+    for kind in range(2):
+        block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
+        for j in range(batch.shape[1]):
+            if block_too:
+                for k in range(N_KNOWN):
+                    block[k, j] = 0.0
+                block[LEVEL, j], block[NOISE, j] = batch[kind, j], batch[2 + kind, j]
+            for k in range(N_RUNNING):
+                running[k, j] = 0.0
+            running[REFERENCE, j] = batch[kind, j]
+
+
+@kernel_in_place
+def weigh(
+    known: FloatArray,
+    running: FloatArray,
+    features: FloatArray,
+    errors: FloatArray,
+    ages: FloatArray,
+    referred: float,
+    slowest: float,
+    reference_rate: float,
+    h: float,
+    learns: bool,
+) -> float:
+    """Weigh what a batch says about all means or all spreads, and learn from it; return the most evidence."""
+    batches, scaled = ages[KNOWN], ages[SCALED]
+    rate, level_rate = max(1.0 / (scaled + 1.0), slowest), max(1.0 / (batches + 1.0), slowest)
+    trust, tails, unsure = scaled / (scaled + PRIOR), 2.0 * (scaled + PRIOR), 1.0 + 1.0 / referred
+    active, most = scaled >= PRIOR, 0.0
+    for j in range(features.shape[0]):
+        f, error, stray = features[j], errors[j], features[j] - running[REFERENCE, j]
+        floor = max(known[NOISE, j], TINY)
+        variance = max(known[ERROR, j], floor)
+        phi = min(max(trust * known[CARRY, j] / (known[REACH, j] + TINY), 0.0), MOST_CORRELATION)
+        left = min(max(trust * known[ECHO, j] / variance, 0.0), MOST_CORRELATION)
+        e = stray - phi * running[STRAY, j]
+        square = e * e
+        evidence = running[EVIDENCE, j]
+        if active:
+            z = np.sqrt(min(square / (max(variance * (1.0 + 2.0 * left) * unsure, error) + square / tails + TINY), h))
+            signed = z if e > 0.0 else -z
+            if evidence > 0.0:
+                k = max(1.0, abs(running[PULL, j]) / running[RUN, j])
+                evidence += (k * signed if running[PULL, j] > 0.0 else -k * signed) - 0.5 * k * k
+                running[RUN, j] += 1.0
+                running[PULL, j] += signed
+            if evidence <= 0.0:
+                evidence = max(0.0, z - 0.5)
+                running[RUN, j], running[PULL, j] = 1.0, signed
+            running[EVIDENCE, j] = evidence
+            most = max(most, evidence)
+        if not learns or 3.0 * evidence > h:
+            running[STRAY, j], running[MISS, j] = stray, 0.0
+            continue
+        limit = OUTLIER * max(variance, error)
+        if scaled >= 2.0 and square > limit:
+            e = np.sqrt(limit) if e > 0.0 else -np.sqrt(limit)
+        known[ERROR, j] += rate * (e * e - known[ERROR, j])
+        known[ECHO, j] += rate * (e * running[MISS, j] - known[ECHO, j])
+        limit = OUTLIER * max(max(known[REACH, j], floor), error)
+        bounded = stray
+        if scaled >= 2.0 and stray * stray > limit:
+            bounded = np.sqrt(limit) if stray > 0.0 else -np.sqrt(limit)
+        known[REACH, j] += rate * (bounded * bounded - known[REACH, j])
+        known[CARRY, j] += rate * (bounded * running[STRAY, j] - known[CARRY, j])
+        running[STRAY, j], running[MISS, j] = stray, e
+        running[REFERENCE, j] += max(1.0 / (referred + 1.0), reference_rate) * stray
+        away = f - known[LEVEL, j]
+        known[SWAY, j] += level_rate * ((1.0 - level_rate) * away * away - known[SWAY, j])
+        known[LEVEL, j] += level_rate * away
+        known[NOISE, j] += level_rate * (error - known[NOISE, j])
+    return most
+
+
+@kernel_in_place
+def latest(ring: FloatArray, now: int, row: int, j: int, n: int) -> float:
+    """Mean of one value over the latest n batches, slot ``now`` being the last."""
+    total = 0.0
+    for back in range(n):
+        total += ring[N_SLOT * ((now + RING - back) % RING) + row, j]
+    return total / n
+
+
+@kernel_in_place
+def departure(
+    known: FloatArray,
+    readings: FloatArray,
+    ring: FloatArray,
+    now: int,
+    scaled: float,
+    referred: float,
+    slowest: float,
+    h: float,
+    most_batches: int,
+) -> tuple[int, int, int]:
+    """The feature that left (its column, plus d for spreads; -1: none), batches where it went and since it began to."""
+    found: Any = np.int64(-1)
+    batches: Any = np.int64(0)
+    length: Any = np.int64(0)
+    most, bound, d = 0.0, squared_quantile(h), ring.shape[1]
+    for feature in range(2 * d):
+        kind, j = feature // d, feature % d
+        block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
+        if running[EVIDENCE, j] < h:
+            continue
+        run: Any = np.int64(running[RUN, j])
+        n = min(run, RING - 1)
+        last, near = latest(ring, now, kind, j, 1) - running[REFERENCE, j], 0
+        while near < n:  # batches at least half as far from the reference as the last one, on its side
+            if (
+                ring[N_SLOT * ((now + RING - near) % RING) + kind, j] - running[REFERENCE, j]
+            ) * last < 0.5 * last * last:
+                break
+            near += 1
+        away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
+        variance = max(max(block[REACH, j], block[ERROR, j]), max(block[NOISE, j], TINY))
+        r = min(max(scaled / (scaled + PRIOR) * block[CARRY, j] / variance, 0.0), 0.98)
+        share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / referred
+        if near >= 2 and normalised(away * away / (variance * share), scaled + PRIOR) >= bound:
+            if running[EVIDENCE, j] > most:
+                found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
+        elif run >= most_batches:  # so far does this feature wander
+            block[REACH, j] += max(n / (scaled + n), slowest) * (min(away * away, OUTLIER * variance) - block[REACH, j])
+            running[REFERENCE, j] += away
+            running[STRAY, j], running[MISS, j] = last - away, 0.0
+            running[EVIDENCE, j], running[RUN, j], running[PULL, j] = 0.0, 0.0, 0.0
+        else:
+            running[EVIDENCE, j] = h
+    return found, batches, length
+
+
+@kernel_in_place
+def gather(readings: FloatArray, ring: FloatArray, now: int, n: int) -> None:
+    """Let the guess be the mean of the latest n batches."""
+    for row in range(4):
+        for j in range(ring.shape[1]):
+            readings[GUESS + row, j] = latest(ring, now, row, j, n)
+
+
+@kernel_in_place
+def column_misfit(known: FloatArray, now: FloatArray, guess: FloatArray, batches: float, n: int, bound: float) -> float:
+    """How far the guess, of n batches, is from what a block knows; above 1 if it is not from there."""
+    worst = 0.0
+    if batches == 0.0 or n == 0:
+        return worst
+    for feature in range(2 * guess.shape[1]):
+        kind, j = feature // guess.shape[1], feature % guess.shape[1]
+        block, first = known[N_KNOWN * kind :], N_KNOWN * kind
+        away = guess[kind, j] - block[LEVEL, j]
+        variance = max(max(block[ERROR, j], now[first + ERROR, j]), max(block[NOISE, j], guess[2 + kind, j]))
+        worst = max(worst, away * away / (variance / n + block[SWAY, j] * (1.0 + 1.0 / batches) + TINY))
+    return normalised(worst, batches + PRIOR) / bound
+
+
+@kernel_in_place
+def column_distance(known: FloatArray, now: FloatArray, there: FloatArray, step: int) -> float:
+    """Squared distance of a block from ``there``, rows 0 and ``step`` of which are levels, in variances."""
+    total = 0.0
+    for feature in range(2 * known.shape[1]):
+        kind, j = feature // known.shape[1], feature % known.shape[1]
+        first = N_KNOWN * kind
+        away = there[step * kind, j] - known[first + LEVEL, j]
+        variance = max(
+            max(now[first + ERROR, j], now[first + NOISE, j]), max(known[first + ERROR, j], known[first + NOISE, j])
+        )
+        total += away * away / max(variance, TINY)
+    return total
+
+
+@kernel_in_place
+def better_by(
+    known: FloatArray, now: FloatArray, readings: FloatArray, ages: FloatArray, scaled: float, referred: float, n: int,
+    h: float,
+) -> float:  # fmt: skip
+    """By how much a waiting block explains the guess better than the reference does: the most for one feature.
+
+    Not at all if all features together speak for the reference. The larger variance of the two counts.
+    """
+    together, most, tails = 0.0, 0.0, 2.0 * (scaled + PRIOR)
+    weight = 0.5 * n / (1.0 + n / min(ages[KNOWN], referred))
+    for feature in range(2 * known.shape[1]):
+        kind, j = feature // known.shape[1], feature % known.shape[1]
+        first = N_KNOWN * kind
+        guess, error = readings[GUESS + kind, j], readings[GUESS + 2 + kind, j]
+        variance = max(
+            max(known[first + ERROR, j], now[first + ERROR, j]), max(known[first + NOISE, j], now[first + NOISE, j])
+        )
+        variance = max(variance, error) + known[first + SWAY, j] + TINY
+        here = (guess - readings[RUNNING + N_RUNNING * kind + REFERENCE, j]) ** 2
+        there = (guess - known[first + LEVEL, j]) ** 2
+        gain = min(here / (variance + here / tails), h) - min(there / (variance + there / tails), h)
+        together += gain
+        most = max(most, weight * gain)
+    return most if together > 0.0 else 0.0
+
+
+@kernel_in_place
+def go_on(
+    known: FloatArray, old: FloatArray, readings: FloatArray, batch: FloatArray, n: int, new: bool, moved: bool
+) -> None:
+    """Let the guess, of n batches, be the reference from here on, ``batch`` being the last of them.
+
+    It is the level of a new block, too, which inherits the variances of the old one, larger where its batches are
+    noisier. A recalled block that has not ``moved`` knows its levels: the guess counts by how far they wander, beside
+    its own error.
+    """
+    for kind in range(2):
+        block, before = known[N_KNOWN * kind :], old[N_KNOWN * kind :]
+        running = readings[RUNNING + N_RUNNING * kind :]
+        for j in range(batch.shape[1]):
+            guess, error = readings[GUESS + kind, j], readings[GUESS + 2 + kind, j]
+            if new:
+                noise = before[NOISE, j]
+                ratio = max(1.0, error / noise) if noise > 0.0 else 1.0
+                for k in range(ERROR, NOISE):
+                    block[k, j] = ratio * before[k, j]
+                block[LEVEL, j], block[SWAY, j], block[NOISE, j] = guess, 0.0, max(error, noise)
+            elif not moved:
+                away, doubt = guess - block[LEVEL, j], max(max(block[ERROR, j], block[NOISE, j]), error) / n
+                wander = max(block[SWAY, j] - block[ERROR, j], 0.0)
+                guess = block[LEVEL, j] + wander / (wander + doubt + TINY) * away
+            for k in range(STRAY, N_RUNNING):
+                running[k, j] = 0.0
+            running[REFERENCE, j], running[STRAY, j] = guess, batch[kind, j] - guess

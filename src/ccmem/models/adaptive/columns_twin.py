@@ -1,0 +1,238 @@
+"""The naive twin of :mod:`ccmem.models.adaptive.columns`: all columns at a time, sharing no code with the kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+
+TINY = 1e-300
+
+
+class Known:
+    """What a block knows of its features; every array has a row of means and a row of spreads."""
+
+    def __init__(self, width: int) -> None:
+        self.level, self.sway, self.error, self.reach, self.carry, self.echo, self.noise = np.zeros((7, 2, width))
+        self.batches = self.scaled = 0.0
+
+    def rows(self) -> FloatArray:
+        """As the kernel lays them out."""
+        known = (self.level, self.sway, self.error, self.reach, self.carry, self.echo, self.noise)
+        return np.concatenate([[row[kind] for row in known] for kind in range(2)])
+
+
+class Batch(NamedTuple):
+    f: FloatArray
+    error: FloatArray
+    direction: FloatArray
+
+
+def student(square: float, v: float) -> float:
+    """z^2 of a squared Student deviate."""
+    return v * math.log(1.0 + square / v) * ((8.0 * v + 1.0) / (8.0 * v + 3.0)) ** 2
+
+
+class Columns:
+    """The stream as columns see it."""
+
+    def __init__(self, width: int, false_alarm_every: float, tuning: Any) -> None:
+        self.width, self.q = width, tuning
+        self.h = math.log(4.0 * width * false_alarm_every / tuning.batch)
+        self.bound = 2.0 * self.h
+        for _ in range(8):
+            self.bound = 2.0 * self.h - math.log(2.0 * math.pi * self.bound)
+        self.rows: list[FloatArray] = []
+        self.scales: list[float] = []
+        self.ring: list[Batch] = []
+        self.referred = self.fresh = self.stayed = self.partial = 0
+        self.doubt, self.voice = False, 0.0
+        self.before = np.zeros(width)
+        self.R, self.stray, self.miss, self.S, self.run, self.pull = np.zeros((6, 2, width))
+
+    def read(self, x: FloatArray, scale: float) -> bool:
+        """Take a row; whether a batch is full."""
+        if not self.rows and self.referred == 0:
+            self.R[0] = self.before = x.astype(np.float64)
+        self.rows.append(x.astype(np.float64))
+        self.scales.append(scale)
+        return len(self.rows) == self.q.batch
+
+    def close(self) -> None:
+        """Features of the full batch, their errors, and its mean direction."""
+        n = float(self.q.batch)
+        total, squares, fourths, direction = np.zeros((4, self.width))
+        for x, scale in zip(self.rows, self.scales, strict=True):
+            step = (x - self.before) * (x - self.before)
+            total, squares, fourths = total + (x - self.R[0]), squares + step, fourths + step * step
+            direction = direction + scale * x
+            self.before = x
+        mean, variance = self.R[0] + total / n, np.minimum(squares / (2.0 * n), 1e300)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
+        share = np.where(tails > 0.5 / n, tails, 0.5 / n)
+        rounding = 1e-7 * mean * (1e-7 * mean)
+        error = np.array([variance / n + rounding, variance * share + rounding])
+        self.ring = [*self.ring, Batch(np.array([mean, np.sqrt(variance)]), error, direction / n)][-5:]
+        self.rows, self.scales = [], []
+        self.fresh += 1 - self.partial
+        self.partial = 0
+        self.stayed += 1
+
+    def start(self, block: Known) -> None:
+        """Let the latest batch be all that is known."""
+        f, error, _ = self.ring[-1]
+        if block.batches == 0.0:
+            block.__init__(self.width)  # type: ignore[misc]
+            block.level, block.noise, block.batches = f.copy(), error.copy(), 1.0
+        self.R, self.referred = f.copy(), 1
+        self.stray, self.miss, self.S, self.run, self.pull = np.zeros((5, 2, self.width))
+
+    def weigh(self, block: Known, learns: bool) -> float:
+        """Evidence of every feature with the latest batch, the most of it returned; then learning."""
+        f, error, _ = self.ring[-1]
+        h, slowest = self.h, self.q.batch * self.q.slowest_rate
+        stray = f - self.R
+        floor = np.maximum(block.noise, TINY)
+        V = np.maximum(block.error, floor)
+        trust = block.scaled / (block.scaled + 4.0)
+        phi = np.clip(trust * block.carry / (block.reach + TINY), 0.0, 0.95)
+        left = np.clip(trust * block.echo / V, 0.0, 0.95)
+        e = stray - phi * self.stray
+        if block.scaled >= 4.0:
+            spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.referred), error)
+            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (block.scaled + 4.0)) + TINY), h))
+            signed = np.where(e > 0.0, z, -z)
+            running = self.S > 0.0
+            k = np.maximum(1.0, np.abs(self.pull) / np.maximum(self.run, 1.0))
+            further = self.S + (np.where(self.pull > 0.0, k * signed, -k * signed) - 0.5 * k * k)
+            self.S = np.where(running, further, self.S)
+            self.run = np.where(running, self.run + 1.0, self.run)
+            self.pull = np.where(running, self.pull + signed, self.pull)
+            begins = self.S <= 0.0
+            self.S = np.where(begins, np.maximum(0.0, z - 0.5), self.S)
+            self.run, self.pull = np.where(begins, 1.0, self.run), np.where(begins, signed, self.pull)
+        most = float(self.S.max(initial=0.0)) if block.scaled >= 4.0 else 0.0
+        keeps = h < 3.0 * self.S
+        if not learns:
+            keeps[:] = True
+        if block.scaled >= 2.0:
+            e = np.where(e * e > 16.0 * np.maximum(V, error), np.copysign(np.sqrt(16.0 * np.maximum(V, error)), e), e)
+        limit = 16.0 * np.maximum(np.maximum(block.reach, floor), error)
+        far = (stray * stray > limit) & (block.scaled >= 2.0)
+        bounded = np.where(far, np.copysign(np.sqrt(limit), stray), stray)
+        rate, rate_m = max(1.0 / (block.scaled + 1.0), slowest), max(1.0 / (block.batches + 1.0), slowest)
+        rate_r = max(1.0 / (self.referred + 1.0), self.q.batch * self.q.reference_rate)
+        away = f - block.level
+
+        def moved(old: FloatArray, step: FloatArray) -> FloatArray:
+            return np.where(keeps, old, old + step)
+
+        error_step, echo_step = rate * (e * e - block.error), rate * (e * self.miss - block.echo)
+        carry_step = rate * (bounded * self.stray - block.carry)
+        block.error, block.echo = moved(block.error, error_step), moved(block.echo, echo_step)
+        block.reach = moved(block.reach, rate * (bounded * bounded - block.reach))
+        block.carry = moved(block.carry, carry_step)
+        self.R = moved(self.R, rate_r * stray)
+        block.sway = moved(block.sway, rate_m * ((1.0 - rate_m) * away * away - block.sway))
+        block.level, block.noise = moved(block.level, rate_m * away), moved(block.noise, rate_m * (error - block.noise))
+        self.stray, self.miss = stray, np.where(keeps, 0.0, e)
+        if learns:
+            self.referred += 1
+            block.batches += 1.0
+            block.scaled += 1.0
+        self.voice, self.doubt = most, 3.0 * most >= 2.0 * h
+        return most
+
+    def latest(self, n: int) -> Batch:
+        """Mean of the latest n batches."""
+        f, error, direction = np.zeros((2, self.width)), np.zeros((2, self.width)), np.zeros(self.width)
+        for batch in self.ring[::-1][:n]:
+            f, error, direction = f + batch.f, error + batch.error, direction + batch.direction
+        return Batch(f / n, error / n, direction / n)
+
+    def departure(self, block: Known, referred: float) -> tuple[int, int, int]:
+        """Feature that left, batches where it went, batches since it began to; -1 if there is none."""
+        found, most = (-1, 0, 0), 0.0
+        for kind in range(2):
+            for j in range(self.width):
+                if self.S[kind, j] < self.h:
+                    continue
+                run, R = int(self.run[kind, j]), self.R[kind, j]
+                n = min(run, 4)
+                strays = [batch.f[kind, j] - R for batch in self.ring[::-1][:n]]
+                near = 0
+                while near < n and not strays[near] * strays[0] < 0.5 * strays[0] * strays[0]:
+                    near += 1
+                away = self.latest(n).f[kind, j] - R
+                V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
+                r = min(max(block.scaled / (block.scaled + 4.0) * block.carry[kind, j] / V, 0.0), 0.98)
+                share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / referred
+                if near >= 2 and student(away * away / (V * share), block.scaled + 4.0) >= self.bound:
+                    if self.S[kind, j] > most:
+                        found, most = (kind * self.width + j, near - 1, run), self.S[kind, j]
+                elif run >= self.q.most_batches:
+                    rate = max(n / (block.scaled + n), self.q.batch * self.q.slowest_rate)
+                    block.reach[kind, j] += rate * (min(away * away, 16.0 * V) - block.reach[kind, j])
+                    self.R[kind, j] += away
+                    self.stray[kind, j], self.miss[kind, j] = strays[0] - away, 0.0
+                    self.S[kind, j] = self.run[kind, j] = self.pull[kind, j] = 0.0
+                else:
+                    self.S[kind, j] = self.h
+        return found
+
+    def misfit(self, block: Known, now: Known, n: int) -> float:
+        """How far the latest n batches are from a block; above 1 if they are not from there."""
+        if block.batches == 0.0 or n == 0:
+            return 0.0
+        guess = self.latest(n)
+        V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, guess.error))
+        away = guess.f - block.level
+        worst = (away * away / (V / n + block.sway * (1.0 + 1.0 / block.batches) + TINY)).max()
+        return student(float(worst), block.batches + 4.0) / self.bound
+
+    def distance(self, block: Known, now: Known, there: FloatArray) -> float:
+        """From a block to levels, in variances."""
+        V = np.maximum(np.maximum(now.error, now.noise), np.maximum(block.error, block.noise))
+        terms = (there - block.level) * (there - block.level) / np.maximum(V, TINY)
+        return float(sum(terms.ravel().tolist()))
+
+    def gain(self, block: Known, now: Known, n: int) -> float:
+        """By how much a block explains the latest n batches better than the reference: the most for one feature."""
+        guess = self.latest(n)
+        V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, now.noise))
+        V = np.maximum(V, guess.error) + block.sway + TINY
+        here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
+        tails = 2.0 * (now.scaled + 4.0)
+        gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
+        weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.referred)))
+        return max(0.0, float((weight * gains).max())) if sum(gains.ravel().tolist()) > 0.0 else 0.0
+
+    def go_on(self, block: Known, old: Known, n: int, new: bool, moved: bool) -> None:
+        """Let the latest n batches be the reference; a new block begins with them and the old one's variances."""
+        self.before = self.rows[-1] if self.rows else self.before
+        self.rows, self.scales = [], []
+        self.fresh = self.partial = 0
+        self.doubt, self.stayed, self.referred = False, n, n
+        if new:
+            block.scaled, block.batches = min(old.scaled, 8.0), float(n)
+        if n == 0:
+            return
+        guess = self.latest(n)
+        f = guess.f
+        if new:
+            larger = np.maximum(1.0, guess.error / np.where(old.noise > 0.0, old.noise, 1.0))
+            ratio = np.where(old.noise > 0.0, larger, 1.0)
+            block.error, block.reach = ratio * old.error, ratio * old.reach
+            block.carry, block.echo = ratio * old.carry, ratio * old.echo
+            block.level, block.sway = f.copy(), np.zeros_like(f)
+            block.noise = np.maximum(guess.error, old.noise)
+        elif not moved:
+            away, doubt = f - block.level, np.maximum(np.maximum(block.error, block.noise), guess.error) / n
+            wander = np.maximum(block.sway - block.error, 0.0)
+            f = block.level + wander / (wander + doubt + TINY) * away
+        self.R, self.stray = f.copy(), self.ring[-1].f - f
+        self.miss, self.S, self.run, self.pull = np.zeros((4, 2, self.width))

@@ -1,0 +1,307 @@
+"""What a memory does when its stream has changed, and how its columns bring that about.
+
+The rules are told in :mod:`ccmem.models.adaptive`. A state is what ``AdaptiveState`` has, settings what
+``AdaptiveSettings`` has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem.kernels.competition import dot, squared_distance
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.update import copy_scaled
+from ccmem.memory import NEW_BLOCK, RECALL, UNITS, note
+from ccmem.models._blocks import ALARM, BLOCKS, OWN_BLOCK, POINTER, BlockMemory
+from ccmem.models.adaptive.columns import (
+    DOUBT,
+    FRESH,
+    GUESS,
+    INHERITED,
+    KNOWN,
+    LATEST,
+    N_KNOWN,
+    N_RUNNING,
+    N_SLOT,
+    PARTIAL,
+    REFERRED,
+    RING,
+    ROWS,
+    RUNNING,
+    SCALED,
+    STAYED,
+    better_by,
+    close,
+    column_distance,
+    column_misfit,
+    departure,
+    gather,
+    go_on,
+    latest,
+    least_evidence,
+    squared_quantile,
+    start,
+    weigh,
+)
+from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
+from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
+
+SIZE, BATCHES, AGAINST, LAST, FILLED, CERTAIN, LEAD = range(OWN_BLOCK, OWN_BLOCK + 7)
+"""Own places in ``counters``: units of the block in use, full batches of a suspicion and how many are against, which
+deviation is that of the sample learned last (0: none, else its row + 1), and samples of the batch that is being filled
+without suspicion; whether a column has made the change certain, and how many rows before the
+candidate it began to."""
+OWN_COUNTERS = (
+    *BlockMemory._own_counters, "size", "batches", "against", "last", "filled", "certain", "lead",
+    "rows", "latest", "fresh", "stayed", "referred", "doubt", "partial",
+)  # fmt: skip
+RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
+"""Rows of ``vectors``; deviations take turns in two rows."""
+N_VECTORS = DEVIATION + 2
+RECENT_WEIGHT, SHARED_WEIGHT, REFERENCE_COUNT, REFERENCE_WEIGHT, REFERENCE_SHARED, BATCH_SHARE, SPREAD, VOICE = range(8)
+"""Places in ``scalars``. Samples weigh a in the recent mean, b in the signature, r in the reference: sum of a_i^2, sum
+of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled; and the
+total variance around the candidate; the most evidence that a column had with the latest batch."""
+N_SCALARS = 8
+
+
+@kernel_in_place
+def list_members(state: Any) -> None:
+    """Gather the units of the block in use."""
+    size = 0
+    for unit in range(state.counters[UNITS]):
+        if state.unit_blocks[unit] == state.counters[POINTER]:
+            state.members[size] = unit
+            size += 1
+    state.counters[SIZE] = size
+
+
+@kernel_in_place
+def end_suspicion(state: Any, vector: int, weight: float, shared: float) -> None:
+    """End a suspicion with a mean of the latest samples as the recent one."""
+    counters, scalars = state.counters, state.scalars
+    counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LAST] = counters[FILLED] = counters[
+        CERTAIN
+    ] = counters[LEAD] = 0
+    copy_scaled(state.vectors[RECENT], state.vectors[vector], 1.0)
+    scalars[RECENT_WEIGHT] = weight
+    scalars[SHARED_WEIGHT] = scalars[REFERENCE_SHARED] = shared
+    scalars[BATCH_SHARE] = 0.0
+
+
+@kernel_in_place
+def misfit(state: Any, settings: Any, block: int, total: int, z: float) -> float:
+    """How far the candidate is from a block's signature; above 1 if it is not from there."""
+    statistics = state.statistics[block]
+    distance = squared_distance(state.vectors[CANDIDATE], state.means[block])
+    return distance / limit(statistics, WANDER, 1.0 / total + statistics[WEIGHT], z, settings.z_wander)
+
+
+@kernel_in_place
+def clearly_nearest(state: Any, settings: Any, block: int) -> bool:
+    """Whether the candidate is so much nearer to ``block`` than all other blocks are that it must be the same."""
+    nearest = np.inf
+    for other in range(state.counters[BLOCKS]):
+        if other != block:
+            nearest = min(nearest, squared_distance(state.means[block], state.means[other]))
+    return squared_distance(state.vectors[CANDIDATE], state.means[block]) < settings.clearly_nearest * nearest
+
+
+@kernel_in_place
+def evidence_for_change(state: Any, settings: Any) -> float:
+    """h"""
+    return least_evidence(settings.false_alarm_every, settings.batch, state.ring.shape[1])
+
+
+@kernel_in_place
+def use_columns(state: Any, block: int, before: int, n: int, new: bool, moved: bool) -> None:
+    """Go on with ``block``, the latest n batches being what is known of its columns now."""
+    counters = state.counters
+    counters[ROWS] = counters[DOUBT] = counters[FRESH] = counters[PARTIAL] = 0
+    counters[STAYED] = counters[REFERRED] = n
+    if new:
+        state.ages[block, SCALED] = min(state.ages[before, SCALED], INHERITED)
+        state.ages[block, KNOWN] = n
+    if n > 0:
+        last = N_SLOT * counters[LATEST]
+        gather(state.readings, state.ring, counters[LATEST], n)
+        go_on(
+            state.columns[block], state.columns[before], state.readings, state.ring[last : last + N_SLOT], n, new, moved
+        )
+
+
+@kernel_in_place
+def use(state: Any, block: int, total: int, new: bool, moved: bool) -> None:
+    """Go on with ``block``, the candidate, a mean of ``total`` samples, being what is known of it now."""
+    counters, scalars = state.counters, state.scalars
+    use_columns(state, block, counters[POINTER], min(counters[FRESH], RING), new, moved)
+    if block != counters[POINTER]:
+        for k in range(counters[SIZE]):  # the block left has changed while it was in use
+            state.partners[state.members[k]] = TO_FIND
+        counters[POINTER] = block
+        list_members(state)
+    part = 1.0 / total
+    end_suspicion(state, CANDIDATE, part, part if new else 0.0)
+    copy_scaled(state.vectors[REFERENCE], state.vectors[CANDIDATE], 1.0)
+    scalars[REFERENCE_COUNT] = total
+    scalars[REFERENCE_WEIGHT] = scalars[REFERENCE_SHARED] = part
+
+
+@kernel_in_place
+def begin(state: Any, block: int, before: int, total: int) -> None:
+    """Let the candidate be the signature of ``block``, to wander as the block before did until it has shown how."""
+    copy_scaled(state.means[block], state.vectors[CANDIDATE], 1.0)
+    statistics = state.statistics[block]
+    for k in range(N_STATISTICS):
+        statistics[k] = state.statistics[before, k] if k >= WANDER else 0.0
+    statistics[COUNT], statistics[VARIANCE], statistics[WEIGHT] = total, state.scalars[SPREAD], 1.0 / total
+
+
+@kernel_in_place
+def candidate_of_batches(state: Any, settings: Any, n: int) -> None:
+    """Let the candidate be the mean direction of the latest n batches."""
+    counters, candidate = state.counters, state.vectors[CANDIDATE]
+    for j in range(candidate.shape[0]):
+        candidate[j] = latest(state.ring, counters[LATEST], N_SLOT - 1, j, n)
+    state.scalars[SPREAD] = max(0.0, 1.0 - dot(candidate, candidate))  # directions have unit length
+    counters[FRESH] = counters[BATCHES] = n
+    counters[ALARM] = n * settings.batch + 1
+
+
+@kernel_in_place
+def has_moved(state: Any, settings: Any, block: int, by_column: float) -> bool:
+    """Whether the candidate, that does not fit ``block``, is so much nearer to it than all others that it has moved."""
+    known, now, nearest = state.columns[block], state.columns[state.counters[POINTER]], np.inf
+    for other in range(state.counters[BLOCKS]):
+        if other != block and state.ages[other, KNOWN] > 0.0:
+            nearest = min(nearest, column_distance(known, now, state.columns[other], N_KNOWN))
+    if column_distance(known, now, state.readings[GUESS:], 1) < settings.clearly_nearest * nearest:
+        return True
+    return by_column <= 1.0 and clearly_nearest(state, settings, block)
+
+
+@kernel_in_place
+def decide(state: Any, settings: Any, total: int) -> None:
+    """A change is certain: begin a new block, recall an old one, or wait for more."""
+    counters = state.counters
+    pointer, blocks, last = counters[POINTER], counters[BLOCKS], counters[BATCHES] >= settings.most_batches
+    n, bound = min(counters[FRESH], RING), squared_quantile(evidence_for_change(state, settings))
+    if n > 0:
+        gather(state.readings, state.ring, counters[LATEST], n)
+    now, guess = state.columns[pointer], state.readings[GUESS : GUESS + 4]
+    best: Any = np.int64(UNKNOWN)  # not a plain -1, for which functions would be compiled
+    least, by_column = np.inf, 0.0
+    for block in range(blocks):
+        if block != pointer:
+            column = column_misfit(state.columns[block], now, guess, state.ages[block, KNOWN], n, bound)
+            ratio = max(column, misfit(state, settings, block, total, settings.z_new))
+            if ratio < least:
+                best, least, by_column = block, ratio, column
+    if last and least <= 1.0:
+        least = max(by_column, misfit(state, settings, best, total, settings.z_wander))
+    moved = least > 1.0 and best != UNKNOWN and has_moved(state, settings, best, by_column)
+    if least > 1.0 and not moved:
+        if settings.max_units == 0 or blocks < settings.max_units:
+            note(counters, state.journal, NEW_BLOCK, pointer, blocks, total + counters[LEAD])
+            counters[BLOCKS] += 1
+            best = blocks
+        elif best == UNKNOWN or misfit(state, settings, pointer, total, settings.z_new) <= least:
+            best = pointer
+        else:
+            note(counters, state.journal, RECALL, pointer, best, total + counters[LEAD])
+        begin(state, best, pointer, total)
+        use(state, best, total, True, False)
+    elif last or (
+        counters[BATCHES] >= (settings.least_batches if counters[CERTAIN] else settings.recall_batches)
+        and (moved or max(by_column, misfit(state, settings, best, total, settings.z_recall)) <= 1.0)
+    ):
+        statistics = state.statistics[best]
+        distance = squared_distance(state.vectors[CANDIDATE], state.means[best])
+        if moved and distance > statistics[WANDER]:
+            statistics[WANDER] = distance
+            statistics[WANDER + 1] = 3.0 * distance * distance  # as of one dimension
+        note(counters, state.journal, RECALL, pointer, best, total + counters[LEAD])
+        use(state, best, total, False, moved)
+
+
+@kernel_in_place
+def race(state: Any, settings: Any, h: float) -> bool:
+    """Whether a waiting block explains a certain shift so much better that it has returned; then recall it."""
+    counters, pointer, n = state.counters, state.counters[POINTER], min(state.counters[STAYED], 3)
+    now, guess, scaled = state.columns[pointer], state.readings[GUESS : GUESS + 4], state.ages[pointer, SCALED]
+    gather(state.readings, state.ring, counters[LATEST], n)
+    best: Any = np.int64(UNKNOWN)
+    most, bound = h, squared_quantile(h)
+    for block in range(counters[BLOCKS]):
+        if block != pointer and state.ages[block, KNOWN] > 0.0:
+            known, ages = state.columns[block], state.ages[block]
+            gain = better_by(known, now, state.readings, ages, scaled, float(counters[REFERRED]), n, h)
+            if gain > most and column_misfit(known, now, guess, ages[KNOWN], n, bound) <= 1.0:
+                best, most = block, gain
+    if best == UNKNOWN:
+        return False
+    candidate_of_batches(state, settings, n)
+    total = n * settings.batch
+    if misfit(state, settings, best, total, settings.z_new) > 1.0:
+        counters[ALARM] = counters[BATCHES] = 0
+        return False
+    note(counters, state.journal, RECALL, pointer, best, total)
+    use(state, best, total, False, False)
+    return True
+
+
+@kernel_in_place
+def judge(state: Any, settings: Any) -> bool:
+    """See what the columns say of a full batch; whether they made a change of it, or a change certain."""
+    counters, pointer, readings, ring = state.counters, state.counters[POINTER], state.readings, state.ring
+    slot = (counters[LATEST] + 1) % RING
+    close(readings, ring, slot, float(settings.batch))
+    counters[LATEST], counters[ROWS] = slot, 0
+    counters[FRESH] += 1 - counters[PARTIAL]
+    counters[PARTIAL] = 0
+    counters[STAYED] += 1
+    if counters[CERTAIN]:
+        return False
+    known, ages, first = state.columns[pointer], state.ages[pointer], N_SLOT * slot
+    if counters[REFERRED] == 0 or ages[KNOWN] == 0.0:
+        start(known, readings, ring[first : first + N_SLOT], ages[KNOWN] == 0.0)
+        counters[REFERRED], ages[KNOWN] = 1, max(ages[KNOWN], 1.0)
+        return False
+    h, learns, most = (
+        evidence_for_change(state, settings),
+        counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches,
+        0.0,
+    )
+    slowest, referred = settings.batch * settings.slowest_rate, float(counters[REFERRED])
+    for kind in range(2):
+        evidence = weigh(
+            known[N_KNOWN * kind : N_KNOWN * kind + N_KNOWN],
+            readings[RUNNING + N_RUNNING * kind : RUNNING + N_RUNNING * kind + N_RUNNING],
+            ring[first + kind],
+            ring[first + 2 + kind],
+            ages,
+            referred,
+            slowest,
+            settings.batch * settings.reference_rate,
+            h,
+            learns,
+        )
+        most = max(most, evidence)
+    if learns:
+        counters[REFERRED] += 1
+        ages[KNOWN] += 1.0
+        ages[SCALED] += 1.0
+    state.scalars[VOICE] = most
+    counters[DOUBT] = 1 if 3.0 * most >= 2.0 * h else 0
+    if most < h:
+        return False
+    feature, n, run = departure(known, readings, ring, slot, ages[SCALED], referred, slowest, h, settings.most_batches)
+    if feature >= 0:
+        counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
+        counters[LEAD] = (run - n) * settings.batch
+        candidate_of_batches(state, settings, n)
+        decide(state, settings, n * settings.batch)
+        return True
+    return counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h)
