@@ -146,14 +146,18 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
             store = work / f"store-{runs}"
             columns = tables.choose([str(rows)], "machine", "time", None)
             made = Store.create(store, Recipe(AdaptiveCCM(n_slots=5)), columns, 16)
-            over = threading.Event()
+            over, dead = threading.Event(), set()
 
-            def murder(over: threading.Event = over) -> None:
+            def murder(over: threading.Event = over, dead: set[int] = dead) -> None:
                 nonlocal done
-                while done < kills and not over.wait(rng.uniform(0.3, 3.0)):
-                    pids = [nanny.pid for nanny in connected.cluster.workers.values() if nanny.pid]
+                while done < kills and not over.wait(rng.uniform(0.05, 1.0)):
+                    known = connected.scheduler_info(n_workers=-1)["workers"]  # only those that have come up
+                    nannies = [n for n in connected.cluster.workers.values() if n.worker_address in known]
+                    pids = [nanny.pid for nanny in nannies if nanny.pid and nanny.pid not in dead]
                     if pids:
-                        os.kill(rng.choice(pids), signal.SIGKILL)
+                        victim = rng.choice(pids)
+                        dead.add(victim)
+                        os.kill(victim, signal.SIGKILL)
                         done += 1
 
             thread = threading.Thread(target=murder)

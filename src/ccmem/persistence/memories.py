@@ -54,7 +54,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
 
 
 def _in_use(name: str, array: Any, rows: int | None, counters: dict[str, int]) -> Any:
-    """The part of an array that means something; none of it if that is zeros (but prototypes say how many there are)."""
+    """The part of an array that means something; none of it if that is zeros, except prototypes, which are counted."""
     if rows is not None and rows != MANY:
         return array
     if rows is None:
