@@ -39,8 +39,10 @@ test: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-test $(if $(DASK),$(VENV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	CCMEM_BROWSER=$(IN_BROWSER) $(BIN)/pytest --quiet -n auto $(ARGS)
+ifndef ARGS
 	@echo "Once more with the JIT off: the kernels as plain Python"
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet -n auto -m "not data" tests/models tests/test_every_model.py tests/kernels/test_competition.py tests/kernels/test_update.py tests/test_readout.py
+endif
 
 bench: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)
