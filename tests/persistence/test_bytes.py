@@ -26,8 +26,8 @@ def four_tasks(dtype: Any) -> np.ndarray:
 def test_a_memory_of_8_features_and_4_blocks_is_small() -> None:
     memory = AdaptiveCCM().partial_fit(four_tasks(np.float32))
     assert (memory.n_blocks_, memory.n_units_) == (4, 100)
-    assert len(memory.to_bytes()) <= 8_000
-    assert sum(array.nbytes for array in from_bytes(memory.to_bytes())._state) <= 12_000
+    assert len(memory.to_bytes()) <= 16_000  # half of it is what blocks know of their columns
+    assert sum(array.nbytes for array in from_bytes(memory.to_bytes())._state) <= 20_000
 
 
 @pytest.mark.parametrize("model", ALL, ids=lambda model: model.__name__)

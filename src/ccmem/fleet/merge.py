@@ -60,6 +60,8 @@ def merge(memories: Sequence[Any]) -> Any:
     """
     models = list(memories)
     inner = _check(models)
+    if any(getattr(model, "metric", None) == "shared" for model in models):
+        raise ValueError('classifiers with metric="shared" cannot be merged: their scatter belongs to one stream')
     first = models[0]
     memory = type(inner[0])(**{**inner[0].get_params(), "max_units": None})  # for now: all units, to be merged below
     memory._import(_union(inner))
@@ -74,6 +76,7 @@ def merge(memories: Sequence[Any]) -> Any:
         _shrink(memory, votes, inner[0].max_units)
         result = type(first)(**first.get_params(deep=False))
         result.memory_, result.classes_, result._votes = memory, classes, votes
+        result._metric = None
         return result
     _shrink(memory, np.empty((0, 0), np.int64), inner[0].max_units)
     return memory

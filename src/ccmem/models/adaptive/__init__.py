@@ -1,4 +1,14 @@
-"""CCM without thresholds: blocks told apart by their signature, and a bound on units.
+"""CCM without thresholds: blocks told apart by two witnesses, and a bound on units.
+
+Two witnesses look at the stream. *Columns* (:mod:`ccmem.models.adaptive.columns`) see every column in its own units, by
+the level and the spread of batches of 20 rows: magnitude, one column among many, noise that grows. *Direction*, told
+here, sees the mean of x / |x|: weak changes in many columns at once, as between tasks of images, after fewer samples.
+Both answer for ``false_alarm_every``. Columns bring about a change by themselves. Direction does once a column is
+certain of a shift, too, however far that column is used to wander; of 784 columns one always is. Which block it is,
+both must agree on: a candidate fits a block if its direction and all its columns do.
+
+A unit's prototype is a direction of length 1. A block knows the level and spread of its columns in the units of the
+data, and that is what tells blocks apart, also in ``predict``, where directions cannot.
 
 A block carries a signature of its inputs (:mod:`ccmem.models.adaptive.signature`); the stream carries a mean w of
 recent inputs, of weight lambda each (more while a block is young), and a reference r, the mean of about the last
@@ -11,7 +21,7 @@ thousand. For a sample with direction u = x / |x|:
                 all since suspicion began. A full batch that does not fit the block in use (its signature or r) counts
                 one more, one that fits it better than half of its own would counts one less; at none suspicion ends
                 (or after ten batches, which widens the limits), and w becomes the mean of the last batch. At three or
-                more there is a change, and r becomes c:
+                more, a column being certain too, there is a change, and r becomes c:
                 if c fits no waiting block, a new block begins, its signature that of c, wandering as the one before
                 until it knows better (but a block five times nearer to c than to all other blocks has wandered there);
                 if c clearly fits one and there are five batches, that block is recalled; if in doubt, wait for
@@ -36,8 +46,9 @@ What this means for a stream:
 * cycles, drift and runs are learned: what a block has done before, or does little by little, is no change; what takes
   it further, and fast, is one. A block that never wandered and drifts away within a few thousand samples changes;
 * an abrupt change is seen in a block that wanders, too, because r wanders with it;
-* tasks that differ in other ways than their mean direction are not told apart, nor are tasks that are nearer to each
-  other than each wanders; a zero vector has no direction and is not learned.
+* tasks that differ neither in the mean direction nor in level or spread of a column (in correlation only, say) are not
+  told apart, nor are tasks that are nearer to each other than each wanders; a zero vector has no direction and is not
+  learned by a slot, but its columns count.
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
 block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the
