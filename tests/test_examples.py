@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
+from ccmem.plots import timelines  # noqa: E402
+from ccmem.plots._figure import new_figure  # noqa: E402
+
+blocks = sys.modules["ccmem.plots.blocks"]  # the package has a function of that name
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("plot_*.py"))
 
 
@@ -18,8 +23,12 @@ def test_example(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[int] = []
     monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
     try:
+        made: list[object] = []
+        for module in (blocks, timelines):  # figures of ccmem.plots show themselves, without pyplot
+            monkeypatch.setattr(module, "new_figure", lambda *size: made.append(new_figure(*size)) or made[-1])
         runpy.run_path(str(script), run_name="__main__")
-        assert shown
+        assert shown or made
+        assert all(figure._repr_html_().startswith("<img") for figure in made)  # type: ignore[attr-defined]
         assert all(plt.figure(number).axes for number in shown)
         for number in shown:
             plt.figure(number).canvas.draw()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,9 @@ def _kinds() -> tuple[Any, Any]:
 
         def _repr_png_(self) -> bytes:
             return png(self)
+
+        def _repr_html_(self) -> str:  # the gallery of the docs shows this one
+            return f'<img src="data:image/png;base64,{base64.b64encode(png(self)).decode()}"/>'
 
     class ShownAxes(Axes):
         """Axes that a notebook shows, with the figure they are in."""
