@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load
+from ccmem.memory import MOVE, REMOVE
+from ccmem.readout import count_votes
 from zoo import ALL, assert_same, seeded, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
@@ -267,3 +269,10 @@ def test_the_metric_cannot_change_under_way_and_bad_ones_are_named():
             ModalClassifier(IncrementalWTA(), metric="shared")._import(
                 {**fields, "metric": {**fields["metric"], **damage}}
             )
+
+
+def test_votes_of_a_removed_unit_are_gone():
+    votes = np.array([[2, 0], [0, 3], [1, 1]])
+    changes = np.array([[REMOVE, 0, 1, -1, 3], [MOVE, 0, 2, 1, 2]])
+    count_votes(votes, np.array([0, 1]), np.array([1, 0]), changes)
+    assert votes.tolist() == [[2, 1], [2, 1], [0, 0]]

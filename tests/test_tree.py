@@ -9,7 +9,20 @@ from pathlib import Path
 import ccmem
 
 ORDER = (
-    *("_typing", "_later", "_cache", "registry", "guard", "colours", "summary", "kernels", "parameters", "labels"),
+    *(
+        "_typing",
+        "_codes",
+        "_later",
+        "_cache",
+        "_terminal",
+        "registry",
+        "guard",
+        "colours",
+        "summary",
+        "kernels",
+        "parameters",
+        "labels",
+    ),
     *("memory", "persistence", "streams", "base", "models", "deviations", "layers", "readout", "predictors"),
     *("metrics", "living", "fleet", "spark", "watching", "datasets", "rivals", "experiments", "plots", "report"),
     *("river", "torch", "commands"),

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
+from ccmem._codes import REJECTED as REJECTED
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.guard import Guarded, learning, reading
 from ccmem.kernels import competition, matching
@@ -24,9 +25,6 @@ from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
 from ccmem.memory import JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
 from ccmem.parameters import Rule, check_parameters
-
-REJECTED = -1
-"""The winner of a sample that a memory did not learn."""
 
 
 class ChunkResult(NamedTuple):

@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from ccmem._codes import UNLABELED as UNLABELED
 from ccmem._typing import BoolArray, IntArray
 
-UNLABELED = -1
-"""Code of a missing label."""
 _REMEDY = "use numbers or strings as labels, not both"
 
 

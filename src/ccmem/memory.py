@@ -20,8 +20,9 @@ SEEN, UNITS, JOURNALED = 0, 1, 2
 """Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""
 OWN = 3
 
-NEW_BLOCK, RECALL, MERGE, MOVE = 0, 1, 2, 3
-"""What a line of the journal tells: blocks that begin or return, units that merge or change their index."""
+NEW_BLOCK, RECALL, MERGE, MOVE, REMOVE = 0, 1, 2, 3, 4
+"""What a line of the journal tells: blocks that begin or return, units that merge, change their index or are removed
+(``from``; nothing is left of what they learned)."""
 FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
 """A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 

@@ -28,7 +28,7 @@ from ccmem.guard import Guarded, learning, reading, share_guard
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import MERGE, Event, aligned, grown
+from ccmem.memory import MERGE, MOVE, Event, aligned, grown
 from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
@@ -43,7 +43,7 @@ _SHARPNESS = 8
 
 @kernel
 def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: IntArray) -> None:
-    """Add each row's label to the unit that learned it, following merges and moves of units as they happened."""
+    """Add each row's label to the unit that learned it, following what happened to the units."""
     change = 0
     for r in range(winners.shape[0]):
         if winners[r] != REJECTED and codes[r] != UNLABELED:
@@ -52,7 +52,7 @@ def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: In
             origin, target = changes[change, 2], changes[change, 3]
             if changes[change, 0] == MERGE:
                 votes[target] += votes[origin]
-            else:
+            elif changes[change, 0] == MOVE:
                 votes[target] = votes[origin]
             votes[origin] = 0
             change += 1

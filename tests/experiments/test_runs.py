@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ def test_progress_only_on_a_terminal(capsys, monkeypatch):
     quiet.show(1)
     quiet.close()
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(runs.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     bar = runs.Progress(4)
     bar.show(0)
     bar.show(2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ccmem._terminal import StatusLine
     from ccmem.living.learner import Learner
     from ccmem.memory import Event
 
@@ -38,10 +38,10 @@ def sentence(facts: dict[str, Any]) -> str:
 
 
 class ProgressLine:
-    """Rows/s, blocks and the last event, on one line of a terminal."""
+    """Rows/s, blocks and the last event."""
 
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
         self._at = time.monotonic()
         self._rows: int | None = None
 
@@ -49,7 +49,7 @@ class ProgressLine:
         """Write the line anew, four times a second at most."""
         if self._rows is None:
             self._rows = learner.rows
-        if not self._shown or now - self._at < 0.25:
+        if not self._line.visible or now - self._at < 0.25:
             return
         rate = (learner.rows - self._rows) / (now - self._at)
         self._at, self._rows = now, learner.rows
@@ -59,11 +59,8 @@ class ProgressLine:
         if last is not None:
             what = "new block" if last.kind == "new_block" else "recall of block"
             text += f"  last: {what} {last.to_block} at row {last.step:,}"
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+        self._line.show(text)
 
     def clear(self) -> None:
         """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self._line.clear()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ccmem._terminal import StatusLine
 
 if TYPE_CHECKING:
     from ccmem.fleet.store import Store
@@ -99,7 +100,7 @@ def _learn(args: argparse.Namespace) -> int:
 
     store = _store(args)
     began = time.monotonic()
-    progress = _Progress(sys.stderr.isatty() and not args.quiet)
+    progress = _Progress(StatusLine(not args.quiet))
     if args.dask:
         from ccmem.fleet.dask import on_dask
 
@@ -187,10 +188,10 @@ def _store(args: argparse.Namespace) -> Store:
 
 
 class _Progress:
-    """Keys, rows and rows/s on one line of a terminal."""
+    """Keys, rows and rows/s."""
 
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
         self._began = time.monotonic()
         self._pass = ""
         self._done = self._rows = self._keys = 0
@@ -202,19 +203,15 @@ class _Progress:
         self._done += 1
         self._rows += facts["rows"]
         self._keys += facts.get("keys", 0)
-        if self._shown:
-            rate = self._rows / max(time.monotonic() - self._began, 1e-9)
-            if self._pass == "spread":
-                text = f"reading: {self._done} of {facts['of']} pieces"
-            else:
-                text = f"learning: {self._done} of {facts['of']} buckets, {self._keys:,} keys"
-            sys.stderr.write(f"\r\x1b[K{text}, {self._rows:,} rows, {rate:,.0f} rows/s")
-            sys.stderr.flush()
+        rate = self._rows / max(time.monotonic() - self._began, 1e-9)
+        if self._pass == "spread":
+            text = f"reading: {self._done} of {facts['of']} pieces"
+        else:
+            text = f"learning: {self._done} of {facts['of']} buckets, {self._keys:,} keys"
+        self._line.show(f"{text}, {self._rows:,} rows, {rate:,.0f} rows/s")
 
     def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self._line.clear()
 
 
 def _inspect(args: argparse.Namespace) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ccmem._terminal import StatusLine
+
 if TYPE_CHECKING:
     from ccmem.commands.watch import RunPage
     from ccmem.living.events import EventsFile
@@ -226,7 +228,7 @@ class _Run:
                 events.write({**event._asdict(), "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
 
         learner.on_event(on_event)
-        progress = ProgressLine(sys.stderr.isatty() and not args.quiet)
+        progress = ProgressLine(StatusLine(not args.quiet))
         try:
             for chunk in stream.chunks_read_ahead(args.max_rows, _IDLE_SECONDS):
                 cut_off = chunk is not None and not chunk.ended and self.signal is not None

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ccmem._terminal import StatusLine
 from ccmem.datasets.idx import FILES, LARGEST, read_content
 from ccmem.datasets.pictures import read_pictures
 from ccmem.datasets.raw import Entry, RawSet, from_contents
@@ -138,16 +139,17 @@ def _progress_bar(name: str) -> Any:
 class _Bar:
     def __init__(self, name: str) -> None:
         self.name = name
+        self._line = StatusLine()
         self.total = 0
         self.done = 0
 
     def update(self, amount: int) -> None:
         self.done += amount
         of = f" of {self.total / 1e6:.1f}" if self.total else ""
-        print(f"\r{self.name}: {self.done / 1e6:.1f}{of} MB", end="", file=sys.stderr, flush=True)
+        self._line.show(f"{self.name}: {self.done / 1e6:.1f}{of} MB")
 
     def reset(self) -> None:
         self.done = 0
 
     def close(self) -> None:
-        print(file=sys.stderr)
+        self._line.clear()

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ccmem import metrics
+from ccmem._codes import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 from ccmem.base import ChunkResult
 from ccmem.readout import ModalClassifier
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 PAPER, STRICT = "paper", "strict"
 PROTOCOLS = (PAPER, STRICT)
-
-UNLABELED = -1
 
 
 class Stopped(Exception):  # noqa: N818 - not an error

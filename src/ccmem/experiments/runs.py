@@ -14,7 +14,6 @@ import json
 import math
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import __version__
+from ccmem._terminal import StatusLine
 from ccmem.base import REJECTED, ChunkResult
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
@@ -280,32 +280,24 @@ def _keep_finished(results: Results, tasks: dict[Future[Any], tuple[Row, int]], 
 
 
 class Progress:
-    """A bar with the time left, on stderr, if that is a terminal."""
+    """A bar with the time left."""
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.done = 0
         self.began = time.monotonic()
-        self.visible = sys.stderr.isatty()
+        self._line = StatusLine()
 
     def show(self, more: int) -> None:
         self.done += more
-        if not self.visible:
-            return
         part = self.done / self.total
         passed = time.monotonic() - self.began
         left = f"{_clock(passed / part - passed)} left" if self.done else "..."
         bar = "#" * int(30 * part)
-        print(
-            f"\r[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}   ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        self._line.show(f"[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}")
 
     def close(self) -> None:
-        if self.visible:
-            print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
+        self._line.clear()
 
 
 def _clock(seconds: float) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ccmem._codes import UNLABELED
 from ccmem._typing import IntArray
-from ccmem.streams.tables import MISSING, Batch, Columns, Labels, SourceError, code_labels, side_by_side
+from ccmem.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 
 def pyarrow() -> Any:
@@ -91,12 +92,12 @@ def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_null(column.type):
-        return Labels(np.full(len(column), MISSING, np.int64), []), {}
+        return Labels(np.full(len(column), UNLABELED, np.int64), []), {}
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     raw = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     values, wrong = code_labels(column.dictionary.to_pylist())
-    places = np.append(values.codes, MISSING)
+    places = np.append(values.codes, UNLABELED)
     faults = {}
     if wrong:
         faults = {int(row): wrong[int(raw[row])] for row in np.flatnonzero(np.isin(raw, list(wrong)))}

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ccmem._codes import UNLABELED
 from ccmem._typing import FloatArray, IntArray
 
 CHUNK_BYTES = 4 << 20
 """About how much of a matrix is handed over at a time: large enough to forget the call, small enough for the cache."""
-MISSING = -1
-"""Code of a missing label."""
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 """Beyond these a memory could not square and add the numbers."""
 
@@ -36,7 +35,7 @@ class BadRowError(SourceError):
 
 
 class Labels(NamedTuple):
-    """Labels of some rows: each a place in ``values``, or MISSING."""
+    """Labels of some rows: each a place in ``values``, or UNLABELED."""
 
     codes: IntArray
     values: list[Any]
@@ -49,7 +48,7 @@ class Labels(NamedTuple):
     @property
     def text(self) -> bool | None:
         """Whether they are text; None if all are missing."""
-        known = self.codes[self.codes != MISSING]
+        known = self.codes[self.codes != UNLABELED]
         return isinstance(self.values[known[0]], str) if known.size else None
 
     def of_kind(self, text: bool) -> Labels:
@@ -57,13 +56,13 @@ class Labels(NamedTuple):
         places = [code for code, value in enumerate(self.values) if isinstance(value, str) == text]
         if len(places) == len(self.values):
             return self
-        new = np.full(len(self.values) + 1, MISSING, np.int64)
+        new = np.full(len(self.values) + 1, UNLABELED, np.int64)
         new[places] = np.arange(len(places))
         return Labels(new[self.codes], [self.values[place] for place in places])
 
     def array(self) -> Any:
         """One label a row, as ``partial_fit`` takes them: None marks a missing text, NaN a missing number."""
-        missing = self.codes == MISSING
+        missing = self.codes == UNLABELED
         if self.text is not False:
             return np.array([*self.values, None], object)[self.codes]
         numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
@@ -240,7 +239,7 @@ def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> F
 def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
     """Labels of Python values (None or NaN: missing), and which rows hold something that cannot be a label."""
     places: dict[Any, int] = {}
-    codes = np.full(len(values), MISSING, np.int64)
+    codes = np.full(len(values), UNLABELED, np.int64)
     faults = {}
     for row, value in enumerate(values):
         try:
