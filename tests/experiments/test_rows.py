@@ -16,7 +16,7 @@ ROWS = [(dataset, row.name) for dataset in catalogue() for row in experiments.ro
 def test_every_row_builds_and_learns(dataset, name):
     row = next(row for row in experiments.rows(dataset, kinds=KINDS) if row.name == name)
     rng = np.random.default_rng(0)
-    X = rng.random((300, 16), dtype=np.float32)
+    X = rng.random((300, 100), dtype=np.float32)  # rows that are images too, for layers
     model = row.build(X, np.arange(300), seed=1)
     model.partial_fit(X, rng.integers(0, 2, 300))
     assert set(model.predict(X[:5])) <= {0, 1}

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="KIND",
         default=list(ROWS),
-        help="which rows: paper, tuned, adaptive, readings, rivals (default: the first three)",
+        help="which rows: paper, tuned, adaptive, readings, layers, rivals (default: the first three)",
     )
     parser.add_argument(
         "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"

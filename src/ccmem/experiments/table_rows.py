@@ -17,7 +17,7 @@ from ccmem._typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
-KINDS = ("paper", "tuned", "adaptive", "readings", "rivals")
+KINDS = ("paper", "tuned", "adaptive", "readings", "layers", "rivals")
 
 
 class Standing(NamedTuple):
@@ -198,6 +198,14 @@ def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
     return found
 
 
+def layer_rows(dataset: str) -> list[Row]:
+    """Stacks of layers, whatever models are asked for: they are variants of none of the paper's."""
+    return [
+        Row(name, facts["title"], "Stack", {**facts["parameters"], **facts.get(dataset, {})}, source=facts["source"])
+        for name, facts in settings()["layers"].items()
+    ]
+
+
 def _variant(row: Row, name: str, facts: Mapping[str, Any]) -> Row:
     """``row`` as a variant of it has it; another model takes over none of its parameters."""
     if "model" in facts:
@@ -222,6 +230,8 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
     for kind in KINDS[2:4]:
         if kind in kinds:
             found += other_rows(kind, dataset, names)
+    if "layers" in kinds:
+        found += layer_rows(dataset)
     if "rivals" in kinds:
         found += rival_rows(dataset, None if asked is None else [name for name in asked if name in rival_names()])
     return found

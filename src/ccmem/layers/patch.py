@@ -115,7 +115,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ----------
     n_units : int, default=40
         How many units (M), at least 4.
-    patch_size : int, default=5
+    patch_size : int, default=4
         Side of a patch.
     grid : int, default=4
         Side of the grid of cells that features are summed over: there are grid x grid x n_units features.
@@ -158,7 +158,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self,
         n_units: int = 40,
         *,
-        patch_size: int = 5,
+        patch_size: int = 4,
         grid: int = 4,
         softening: float = 0.06,
         learning_images: int = 100,

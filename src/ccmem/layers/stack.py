@@ -32,7 +32,7 @@ from sklearn.utils.metaestimators import available_if
 from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
 from ccmem.kernels.rows import check_finite
-from ccmem.labels import check_labels, sorted_union
+from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.layers.window import WindowLayer
 from ccmem.memory import Event
 
@@ -95,6 +95,13 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, with its label if it has one."""
+        if self.__sklearn_is_fitted__() and self._settled and not self._of_windows():
+            features = self._features(self.layers_[0]._check(np.asarray(x)[np.newaxis]))[0]
+            if isinstance(self.last_, CompetitiveMemory):
+                self.last_.learn_one(features)
+            else:
+                self.last_.learn_one(features, y)
+            return
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         self.partial_fit(np.asarray(x)[np.newaxis], labels)
 
@@ -126,16 +133,24 @@ class Stack(BaseEstimator):  # type: ignore[misc]
                 self.last_.partial_fit(windows)
             return
         rows = first._check(X) if first.__sklearn_is_fitted__() else first._begin(X)
-        labels = self._check_labels(y, len(rows), classes)
+        labels, missing = self._check_labels(y, len(rows), classes)
         for layer in self.layers_:
             if layer.__sklearn_is_fitted__():
                 layer._check_settings()
         self._provisional = None
         done = 0 if self._settled else self._settle(rows, labels, classes)
         self._classes = classes
+        values = codes = None
+        if labels is not None and classes is None and hasattr(self.last_, "_teach_coded"):
+            values = np.unique(labels[~missing])  # once, and not for every few rows
+            codes = encode_labels(labels, missing, values)
         for start in range(done, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            self._teach_last(self.last_, self._features(rows[part]), None if labels is None else labels[part])
+            features = self._features(rows[part])
+            if codes is not None and hasattr(self.last_, "classes_"):
+                self.last_._teach_coded(features, codes[part], values)
+            else:
+                self._teach_last(self.last_, features, None if labels is None else labels[part])
 
     def _begin(self) -> None:
         if not isinstance(self.layers, (list, tuple)) or not self.layers:
@@ -162,10 +177,10 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     def _in_rows(self, event: Event) -> Event:
         return event._replace(step=self.layers_[0].rows_of(event.step)[1]) if self._of_windows() else event
 
-    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> Any:
-        """Labels that ``last`` will not refuse, those of samples that wait considered; None where it takes none."""
+    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any]:
+        """Labels that ``last`` will not refuse, also after those that wait, and which are missing."""
         if isinstance(self.last_, CompetitiveMemory):
-            return None
+            return None, None
         unlabeled = getattr(self.last_, "unlabeled", None)
         labels, missing = check_labels(y, n_rows, unlabeled)
         waiting, without = check_labels(self._labels, len(self._labels), unlabeled)
@@ -174,7 +189,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         if missing.any():
             labels = labels.astype(object)
             labels[missing] = None
-        return labels
+        return labels, missing
 
     def _settle(self, rows: FloatArray, labels: Any, classes: Any) -> int:
         """Let rows wait until the layers stand still, then teach ``last`` all of them; return how many were used."""

@@ -55,9 +55,9 @@ from ccmem.predictors._statistics import (
     with_classes,
 )
 
-_SCORE_AFTER = 1.12
+_SCORE_AFTER = 1.3
 """Rows are scored, for the temperature, when this many times as many were taught as the time before."""
-_FADES = 0.9
+_FADES = 0.85
 """What the temperature's certainty is multiplied with each time."""
 
 
@@ -116,7 +116,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         analysis.
     ridge : float, default=0.02
         What is added to every variance, in parts of the mean variance.
-    buffer_rows : int, default=32
+    buffer_rows : int, default=64
         How many rows wait to be taken in together. Fewer are slower; it hardly matters otherwise.
     unlabeled : label or None, default=None
         A value of ``y`` that also means "no label", besides None and NaN.
@@ -149,7 +149,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         *,
         own_share: float = 0.4,
         ridge: float = 0.02,
-        buffer_rows: int = 32,
+        buffer_rows: int = 64,
         unlabeled: Any = None,
     ) -> None:
         self.n_axes = n_axes
@@ -201,25 +201,34 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         """Learn a chunk; nothing changes unless all of it can be learned."""
         self._check_settings()
-        first = not self.__sklearn_is_fitted__()
         rows = self._check(X)
         labels, missing = check_labels(y, len(rows), self.unlabeled)
-        known = np.empty(0, labels.dtype) if first else self.classes_
+        known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
         everything = sorted_union(known, labels[~missing], np.asarray([] if classes is None else classes))
-        codes = encode_labels(labels, missing, everything)
+        self._learn_coded(rows, encode_labels(labels, missing, everything), everything)
+
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> None:
+        """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
+        self._check_settings()
+        rows = self._check(X)
+        used = np.unique(codes[codes != UNLABELED])
+        everything = sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
+        places[used] = np.searchsorted(everything, values[used])
+        self._learn_coded(rows, places[codes], everything)
+
+    def _learn_coded(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
+        first = not self.__sklearn_is_fitted__()
         state = new_statistics(rows.shape[1], int(self.n_axes), int(self.buffer_rows)) if first else self._state
-        self._state = with_classes(state, np.searchsorted(everything, known.astype(everything.dtype)), len(everything))
-        self.classes_, self._began_with = everything, self._shape()
+        known = classes[:0] if first else self.classes_
+        self._state = with_classes(state, np.searchsorted(classes, known.astype(classes.dtype)), len(classes))
+        self.classes_, self._began_with = classes, self._shape()
         self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> None:
         self._made = []
         self._state.counters[SEEN] += len(rows)
         taught = np.flatnonzero(codes != UNLABELED)
-        with on_one_thread():
-            self._take_in(rows, codes, taught)
-
-    def _take_in(self, rows: FloatArray, codes: IntArray, taught: IntArray) -> None:
         state, counters = self._state, self._state.counters
         done = 0
         while done < len(taught):
@@ -231,9 +240,10 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             counters[TAUGHT] += len(now)
             done += len(now)
             if counters[WAITING] == len(state.buffer):
-                if counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(state.buffer):
-                    self._calibrate()
-                take_in_buffer(state)
+                with on_one_thread():
+                    if counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(state.buffer):
+                        self._calibrate()
+                    take_in_buffer(state)
 
     def _calibrate(self) -> None:
         """Move the temperature towards what makes the answers to the rows that wait most likely."""
