@@ -202,22 +202,57 @@ def main() -> None:
         report(kept)
 
 
+TITLES = {
+    "accuracy": "Strict accuracy after the last task, five tasks of two classes, one pass",
+    "orders": "The default in other orders (joint: all classes shuffled)",
+    "imbalance": "Odd classes keep one image in a hundred",
+    "labels": "One image in a hundred has a label",
+    "start": "500 constant images, or 500 of one class, before the stream",
+    "calibration": "Probabilities of the default",
+}
+WHOLE = ("floats", "working", "units", "blocks", "labels", "rare images")
+
+
 def report(kept: dict[str, Any]) -> None:
-    """Mean and standard deviation over trials, one Markdown table a part."""
+    """Write tables.md (mean and deviation over trials) and chart.svg beside the trials, from what there is."""
+    text = ["# Layers", "", "`python -m studies.layers --report`, from `studies/evidence/layers/trials.json`."]
     for part, lines in kept.items():
-        measures = sorted(
-            {m for sets in lines.values() for trials in sets.values() for t in trials.values() for m in t}
-        )
-        for measure in measures:
-            print(f"\n{part}: {measure}\n\n| | {' | '.join(SETS)} | trials |\n|---|" + "---:|" * (len(SETS) + 1))
-            for line, sets in lines.items():
+        every = [trial for sets in lines.values() for trials in sets.values() for trial in trials.values()]
+        measures = list(dict.fromkeys(measure for trial in every for measure in trial))
+        if not measures:
+            continue
+        text += ["", f"## {TITLES[part]}", "", f"| | | {' | '.join(SETS)} | trials |", "|---|---|---:|---:|---:|---:|"]
+        for line, sets in lines.items():
+            for measure in measures:
                 cells, counts = [], []
                 for name in SETS:
-                    values = [t[measure] for t in sets.get(name, {}).values() if measure in t]
+                    values = [trial[measure] for trial in sets.get(name, {}).values() if measure in trial]
                     counts.append(len(values))
-                    form = "{:,.0f}" if measure in ("floats", "working", "units", "labels") else "{:.4f} ± {:.4f}"
+                    form = "{:,.0f}" if measure in WHOLE else "{:.4f} ± {:.4f}"
                     cells.append(form.format(np.mean(values), np.std(values)) if values else "")
-                print(f"| {line} | {' | '.join(cells)} | {min(counts)} |")
+                if any(counts):
+                    text.append(f"| {line} | {measure} | {' | '.join(cells)} | {', '.join(map(str, counts))} |")
+    text += ["", "![Strict accuracy against floats kept](chart.svg)"]
+    (FOLDER / "tables.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    chart(kept["accuracy"])
+
+
+def chart(lines: dict[str, Any]) -> None:
+    """Accuracy against floats kept, one panel a data set."""
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(SETS), figsize=(11, 3.2), layout="constrained")
+    for panel, name in zip(panels, SETS, strict=True):
+        for line, sets in lines.items():
+            trials = list(sets.get(name, {}).values())
+            if trials:
+                kept, right = (np.mean([trial[key] for trial in trials]) for key in ("floats", "ACC"))
+                panel.plot(kept, right, "o")
+                panel.annotate(line, (kept, right), textcoords="offset points", xytext=(6, 3), fontsize=8)
+        panel.set(title=name, xscale="log", xlabel="floats kept", xlim=(5e4, 2e6))
+    panels[0].set_ylabel("strict accuracy")
+    figure.savefig(FOLDER / "chart.svg", metadata={"Date": None})
+    pyplot.close(figure)
 
 
 if __name__ == "__main__":

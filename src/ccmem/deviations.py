@@ -55,13 +55,13 @@ class SharedMetric:
         """Distance of every row to every prototype."""
         n = self.buffer.shape[1]
         with on_one_thread():
-            if not self._made:
+            made = self._made
+            if not made:
                 factor = self.scatter.copy()
-                scale = factor_covariance(factor, n, self.count, 1.0, RIDGE)
-                self._made = [factor, np.float32(scale), None]
-            factor, scale, units = self._made
-            if units is None:
-                units = self._made[2] = solved(factor, prototypes.T.astype(np.float32) / scale)
+                scale = np.float32(factor_covariance(factor, n, self.count, 1.0, RIDGE))
+                made = [factor, scale, solved(factor, prototypes.T.astype(np.float32) / scale)]
+                self._made = made  # at once: others may read at the same time
+            factor, scale, units = made
             x = solved(factor, rows.T.astype(np.float32) / scale)
             squares = (x * x).sum(axis=0)[:, np.newaxis] + (units * units).sum(axis=0) - 2.0 * (x.T @ units)
         return np.sqrt(np.maximum(squares, 0.0)).astype(rows.dtype)

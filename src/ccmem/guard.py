@@ -16,7 +16,7 @@ from threading import get_ident
 from typing import Any, ClassVar, TypeVar, cast
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_PARTS = ("memory_", "_model")
+_PARTS = ("memory_", "last_", "_model")
 """Attributes under which objects here keep what they share their guard with."""
 _copying = threading.local()
 

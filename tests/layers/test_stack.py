@@ -117,6 +117,18 @@ def test_labels_may_be_missing_and_new_ones_may_come():
     assert clf.partial_fit(X[:3], ["d", None, "d"]).classes_.tolist() == ["a", "b", "c", "d"]
 
 
+def test_labels_keep_their_kind():
+    X, y = pictures()
+    clf = stack().partial_fit(X[:30], y[:30])
+    gaps = y[30:].astype(float)
+    gaps[::3] = np.nan
+    clf.partial_fit(X[30:], gaps)
+    clf.partial_fit(X[:4], [0, None, 7, 1])
+    assert clf.classes_.tolist() == [0, 1, 2, 7]
+    assert clf.classes_.dtype.kind in "if"
+    assert clf.last_.n_samples_taught_ == 30 + 20 + 3
+
+
 def test_labels_that_do_not_fit_are_refused_while_samples_wait_and_later():
     X, y = pictures()
     for n in (5, 30):

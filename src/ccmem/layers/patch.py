@@ -38,6 +38,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import Guarded, learning, reading
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
@@ -108,7 +109,7 @@ class PatchState(NamedTuple):
     counters: IntArray
 
 
-class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PatchLayer(Guarded, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A layer of competing units over the patches of images; its features suit any classifier or memory.
 
     Parameters
@@ -151,8 +152,9 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "units": choice("learned", "random"),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_units", "patch_size", "grid", "units", "image_shape")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_plans",)
     _state: PatchState
-    _plan: Plan
+    _plans: list[Plan]
 
     def __init__(
         self,
@@ -177,11 +179,13 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.image_shape = image_shape
         self.random_state = random_state
 
+    @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn from the first images of ``X``. ``y`` is ignored."""
         self._learn(self._begin(X))
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the images in ``X`` until there were ``learning_images``; later ones change nothing."""
         if self.__sklearn_is_fitted__():
@@ -191,15 +195,18 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self._learn(self._begin(X))
         return self
 
+    @learning
     def learn_one(self, x: Any) -> None:
         """Learn from one image."""
         self.partial_fit(np.asarray(x)[np.newaxis])
 
+    @reading
     def transform(self, X: Any) -> FloatArray:
         """Features of every image, float32, with the units as they are now."""
         self._require_start()
         return self._transform(self._check(X))
 
+    @reading
     def transform_one(self, x: Any) -> FloatArray:
         """Features of one image."""
         return self.transform(np.asarray(x)[np.newaxis])[0]
@@ -207,6 +214,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # Reading -----------------------------------------------------------------------------------------------------
 
     @property
+    @reading
     def units_(self) -> FloatArray:
         """What each unit looks for, a copy of shape (n_units, channels, patch_size, patch_size)."""
         self._require_start()
@@ -214,6 +222,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._state.units.reshape(len(self._state.units), -1, side, side).copy()
 
     @property
+    @reading
     def win_counts_(self) -> IntArray:
         """How many patches each unit has learned from, a copy."""
         self._require_start()
@@ -246,7 +255,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def working_floats_(self) -> int:
         """How many more numbers are needed while an image is looked at."""
         self._require_start()
-        return sum(array.size for array in self._plan)
+        return sum(array.size for array in (self._plans or [self._new_plan(self.image_shape_)])[0])
 
     @property
     def _n_features_out(self) -> int:
@@ -278,7 +287,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._state = PatchState(
             aligned(units.astype(np.float32)), np.zeros(int(self.n_units), np.int64), np.zeros(len(COUNTERS), np.int64)
         )
-        self._plan, self.image_shape_, self._began_with = plan, shape, self._shape()
+        self._plans, self.image_shape_, self._began_with = [plan], shape, self._shape()
         return rows
 
     def _shape_of(self, X: Any) -> tuple[int, ...] | None:
@@ -340,30 +349,38 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _learn(self, rows: FloatArray) -> None:
         part = rows[: self.still_needs_]
-        learn_patches(self._state, part, int(self.patches_per_image) if self.units == "learned" else 0, self._plan)
+        learn_patches(self._state, part, int(self.patches_per_image) if self.units == "learned" else 0, self._plans[0])
         self._state.counters[SEEN] += len(rows) - len(part)
 
     def _transform(self, rows: FloatArray) -> FloatArray:
         out = np.empty((len(rows), self._n_features_out), np.float32)
-        encode(rows, self._state.units, float(self.softening), self._plan, out)
+        try:
+            plan = self._plans.pop()  # each thread works in room of its own
+        except IndexError:
+            plan = self._new_plan(self.image_shape_)
+        encode(rows, self._state.units, float(self.softening), plan, out)
+        self._plans.append(plan)
         return out
 
     def _require_start(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This PatchLayer has learned nothing yet; call fit or partial_fit first")
 
+    @reading
     def to_bytes(self) -> bytes:
         """The layer as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the layer to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         self._check_settings()
         names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
@@ -407,7 +424,7 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError("PatchLayer: its counters are damaged")
         if wins.min() < 0 or (wins[: counts[UNITS]] == 0).any():
             raise ValueError("PatchLayer: its wins are damaged")
-        self._plan = self._new_plan(shape)
+        self._plans = [self._new_plan(shape)]
         self._state = PatchState(aligned(units), aligned(wins), np.array(counts, np.int64))
         self.image_shape_, self._began_with = shape, self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
@@ -415,14 +432,11 @@ class PatchLayer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_plan"}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):
             self._state = PatchState(*map(aligned, self._state))
-            self._plan = self._new_plan(self.image_shape_)
+            self._plans = [self._new_plan(self.image_shape_)]
 
 
 def _as_rows(X: Any) -> Any:

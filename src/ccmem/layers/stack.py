@@ -31,6 +31,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
+from ccmem.guard import Guarded, learning, reading, share_guard
 from ccmem.kernels.rows import check_finite
 from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.layers.window import WindowLayer
@@ -44,7 +45,7 @@ def _last_has(method: str) -> Callable[[Any], bool]:
     return lambda stack: hasattr(stack.last, method)
 
 
-class Stack(BaseEstimator):  # type: ignore[misc]
+class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
     """Layers and a classifier or memory on top, learned sample by sample as one model.
 
     Parameters
@@ -76,6 +77,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     # Learning ----------------------------------------------------------------------------------------------------
 
+    @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the samples in ``X`` in order."""
         fresh = clone(self)
@@ -83,6 +85,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         self._adopt(fresh)
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn the samples in ``X`` in order; how a stream is cut into chunks changes nothing."""
         if self.__sklearn_is_fitted__():
@@ -93,6 +96,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
             self._adopt(fresh)
         return self
 
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, with its label if it has one."""
         if self.__sklearn_is_fitted__() and self._settled and not self._of_windows():
@@ -133,21 +137,18 @@ class Stack(BaseEstimator):  # type: ignore[misc]
                 self.last_.partial_fit(windows)
             return
         rows = first._check(X) if first.__sklearn_is_fitted__() else first._begin(X)
-        labels, missing = self._check_labels(y, len(rows), classes)
+        labels, codes, values = self._check_labels(y, len(rows), classes)
         for layer in self.layers_:
             if layer.__sklearn_is_fitted__():
                 layer._check_settings()
         self._provisional = None
         done = 0 if self._settled else self._settle(rows, labels, classes)
         self._classes = classes
-        values = codes = None
-        if labels is not None and classes is None and hasattr(self.last_, "_teach_coded"):
-            values = np.unique(labels[~missing])  # once, and not for every few rows
-            codes = encode_labels(labels, missing, values)
+        coded = codes is not None and classes is None and hasattr(self.last_, "_teach_coded")
         for start in range(done, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             features = self._features(rows[part])
-            if codes is not None and hasattr(self.last_, "classes_"):
+            if coded and hasattr(self.last_, "classes_"):  # labels are looked at once, and not for every few rows
                 self.last_._teach_coded(features, codes[part], values)
             else:
                 self._teach_last(self.last_, features, None if labels is None else labels[part])
@@ -177,19 +178,21 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     def _in_rows(self, event: Event) -> Event:
         return event._replace(step=self.layers_[0].rows_of(event.step)[1]) if self._of_windows() else event
 
-    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any]:
-        """Labels that ``last`` will not refuse, also after those that wait, and which are missing."""
+    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any, Any]:
+        """Labels that ``last`` will not refuse, also after those that wait; as places among their values, too."""
         if isinstance(self.last_, CompetitiveMemory):
-            return None, None
+            return None, None, None
         unlabeled = getattr(self.last_, "unlabeled", None)
         labels, missing = check_labels(y, n_rows, unlabeled)
         waiting, without = check_labels(self._labels, len(self._labels), unlabeled)
         known = getattr(self.last_, "classes_", waiting[:0])
         sorted_union(known, waiting[~without], labels[~missing], np.asarray([] if classes is None else classes))
+        values = np.unique(labels[~missing])
+        codes = encode_labels(labels, missing, values)
         if missing.any():
             labels = labels.astype(object)
             labels[missing] = None
-        return labels, missing
+        return labels, codes, values
 
     def _settle(self, rows: FloatArray, labels: Any, classes: Any) -> int:
         """Let rows wait until the layers stand still, then teach ``last`` all of them; return how many were used."""
@@ -247,6 +250,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     # Reading -----------------------------------------------------------------------------------------------------
 
+    @reading
     def transform(self, X: Any) -> FloatArray:
         """Features of every sample, as the layers give them now."""
         self._require_start()
@@ -254,10 +258,12 @@ class Stack(BaseEstimator):  # type: ignore[misc]
             return self.layers_[0].transform(X)
         return self._features(self.layers_[0]._check(X))
 
+    @reading
     def predict(self, X: Any) -> Any:
         """What ``last`` answers to every sample: its label, or the best matching unit of a memory."""
         return self._ask("predict", X)
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         """As :meth:`predict`, for one sample."""
         return self.predict(np.asarray(x)[np.newaxis])[0]
@@ -267,6 +273,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         """Probability of every class for every sample."""
         return self._ask("predict_proba", X)
 
+    @reading
     def score(self, X: Any, y: Any) -> float:
         """Part of the samples whose label is predicted."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
@@ -301,6 +308,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return [self._in_rows(event) for event in getattr(last, "memory_", last).events_]
 
     @property
+    @reading
     def waiting_(self) -> int:
         """How many samples wait for the layers to stand still."""
         self._require_start()
@@ -309,6 +317,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return len(self._rows)
 
     @property
+    @reading
     def classes_(self) -> Any:
         """The labels seen so far, sorted, if ``last`` is a classifier."""
         self._require_start(AttributeError)
@@ -321,6 +330,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return int(self.layers_[0].n_features_in_)
 
     @property
+    @reading
     def n_floats_(self) -> int:
         """How many numbers are kept, samples that wait among them."""
         self._require_start()
@@ -328,6 +338,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return sum(part.n_floats_ for part in started) + self._rows.size + len(self._labels)
 
     @property
+    @reading
     def working_floats_(self) -> int:
         """How many more numbers are needed while learning or answering."""
         self._require_start()
@@ -343,19 +354,23 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         """Take over all that ``fresh`` has learned."""
         names = ("layers_", "last_", "_rows", "_labels", "_classes", "_settled", "_provisional")
         self.__dict__.update((name, vars(fresh)[name]) for name in names)
+        share_guard(self, self.last_)
 
+    @reading
     def to_bytes(self) -> bytes:
         """The stack as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the stack to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         labels = np.empty(len(self._labels), object)
         labels[:] = self._labels

@@ -37,6 +37,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import Guarded, learning, reading
 from ccmem.kernels.packed import on_one_thread
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -101,7 +102,7 @@ def naive(
     return found
 
 
-class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Discriminant analysis on a stream: running sums, so that no order of classes makes it forget.
 
     For features that are already good: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network,
@@ -138,6 +139,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "buffer_rows": integer(1),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_made",)
     _state: Statistics
     _made: list[Any]
     """The rule and what it was made with; made when it is needed, dropped when something is learned."""
@@ -160,6 +162,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     # Learning ----------------------------------------------------------------------------------------------------
 
+    @learning
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels, once."""
         if y is None:
@@ -174,6 +177,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._adopt(fresh)
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn the rows of ``X`` that have a label; how a stream is cut into chunks changes nothing.
 
@@ -187,6 +191,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self._adopt(fresh)
         return self
 
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, if it has a label."""
         if self.__sklearn_is_fitted__() and (row := self._check_one(x)) is not None:
@@ -266,15 +271,18 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     # Reading -----------------------------------------------------------------------------------------------------
 
+    @reading
     def predict(self, X: Any) -> Any:
         """The most likely label of every row."""
         best = self._scores(X).argmin(axis=1)
         return self.classes_[best]
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         """The most likely label of one sample."""
         return self.predict(np.asarray(x).reshape(1, -1))[0]
 
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class for every row."""
         return _softmax(-self._scores(X) / (2.0 * self.temperature_))
@@ -284,12 +292,14 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._score(self._check(X))
 
     def _score(self, rows: FloatArray) -> FloatArray:
-        settings, made = (float(self.own_share), float(self.ridge)), self._made
+        settings = float(self.own_share), float(self.ridge)
+        kept = self._made[0] if self._made else None
         with on_one_thread():
-            if not made or made[0] != settings:
+            if kept is None or kept[0] != settings:
                 self._check_settings()
-                made[:] = settings, make_rule(self._copied_without_buffer(taken_in=True), *settings)
-            return scores(made[1], rows)
+                kept = settings, make_rule(self._copied_without_buffer(taken_in=True), *settings)
+                self._made[:] = [kept]  # at once: others may read at the same time
+            return scores(kept[1], rows)
 
     def _copied_without_buffer(self, taken_in: bool = False) -> Statistics:
         state = self._state
@@ -304,12 +314,14 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return copy
 
     @property
+    @reading
     def class_counts_(self) -> IntArray:
         """How many rows each class had."""
         self._require_start()
         return self._copied_without_buffer(taken_in=True).counts
 
     @property
+    @reading
     def means_(self) -> FloatArray:
         """Mean of the rows of each class, an array of shape (n_classes, n_features_in_)."""
         self._require_start()
@@ -384,8 +396,8 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _adopt(self, fresh: Self) -> None:
         """Take over all that ``fresh`` has learned."""
         self.__dict__.pop("feature_names_in_", None)
-        parameters = self.get_params(deep=False)
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
+        own = (*self.get_params(deep=False), "_guard")
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
 
     def _require_start(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -398,18 +410,21 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "This DiscriminantClassifier has seen no label yet; give partial_fit some labels first"
             )
 
+    @reading
     def to_bytes(self) -> bytes:
         """The classifier as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
         self._check_settings()
@@ -434,13 +449,10 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: [] if name == "_made" else value for name, value in super().__getstate__().items()}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            self._state = Statistics(*map(aligned, self._state))
+            self._state, self._made = Statistics(*map(aligned, self._state)), []
 
 
 def _log_loss(found: FloatArray, own: IntArray) -> float:
