@@ -264,8 +264,8 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    362 new 1
-    702 back to 0
+    359 new 1
+    679 back to 0
     """
 
     def __init__(
