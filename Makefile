@@ -2,6 +2,8 @@
 #   make reproduce   the paper's tables and figures beside ours
 #   make test        lint, types, tests (TORCH=1, DASK=1, SPARK=1, BROWSER=1 add these and the tests that need them)
 #   make bench       speed against the limit and against peers (TORCH=1 adds PyTorch to them)
+#   make mutants     planted errors: does a test notice each?
+#   make torture     kills, threads, full disks, mutated checkpoints (ARGS="--minutes 240" for longer)
 #   make docs        the documentation site, into docs/_build/html
 #   make dist        sdist and wheel, into dist; the wheel is tried in an empty environment
 
@@ -16,7 +18,7 @@ BROWSER ?=
 IN_BROWSER := $(filter 1,$(BROWSER))
 ARGS ?=
 
-.PHONY: test reproduce bench docs dist clean
+.PHONY: test reproduce bench docs dist clean mutants torture
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -56,6 +58,12 @@ dist: $(VENV)/.has-dist
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	$(VENV)-wheel/bin/python tests/try_wheel.py
+
+mutants: $(VENV)/.has-test
+	$(BIN)/python -m studies.mutants $(ARGS)
+
+torture: $(VENV)/.has-test
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m studies.torture $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-wheel build dist docs/_build .mypy_cache .ruff_cache .hypothesis

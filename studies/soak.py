@@ -27,7 +27,6 @@ from ccmem.living.learner import Learner
 from ccmem.streams.drift import drifting_sensors
 
 ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, None)
-WARM_UP = 20_000
 BLOCK = 200_000
 
 
@@ -47,7 +46,7 @@ def resident(process: int) -> int:
 
 
 def run(checkpoint: Path, rows: int, rate: int, seconds: float, end: signal.Signals | None) -> list[int]:
-    """Feed a learner for some time, end it, and return its resident sizes once it had warmed up."""
+    """Feed a learner for some time, end it, and return its resident sizes in the second half."""
     command = [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "csv", "--checkpoint", str(checkpoint)]
     options = ["--every", "20000", "--every-seconds", "5", "--quiet"]
     start = [] if rows else ["--label", "state"]
@@ -55,13 +54,12 @@ def run(checkpoint: Path, rows: int, rate: int, seconds: float, end: signal.Sign
     with subprocess.Popen([*command, *options, *start], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"sensor_0,sensor_1,sensor_2,sensor_3,state\n")
-        source, began, sent = lines(rows), time.monotonic(), 0
+        source, began = lines(rows), time.monotonic()
         while time.monotonic() - began < seconds:
             process.stdin.write(b"".join(itertools.islice(source, rate // 5)))
             process.stdin.flush()
-            sent += rate // 5
             time.sleep(0.2)
-            if sent > WARM_UP:
+            if time.monotonic() - began > seconds / 2:
                 sizes.append(resident(process.pid))
         if end is not None:
             process.send_signal(end)

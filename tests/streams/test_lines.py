@@ -344,3 +344,20 @@ def test_values_and_record_ends_agree_with_the_slow_way() -> None:
                 found = [end for _, end in csv.split_records(data.decode("latin-1"), delimiter.decode())]
                 if opened is None:
                     assert set(found[:-1]) <= {*ends.tolist(), *(i + 1 for i, c in enumerate(data) if c == 13)}
+
+
+def test_files_longest_out_of_use_are_forgotten_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ccmem.streams import files
+
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.csv").write_text("x\n1\n")
+    stream = read_files([tmp_path / "a.csv", tmp_path / "b.csv"])
+    list(stream)
+    (tmp_path / "a.csv").write_text("x\n1\n2\n")
+    again = read_files(tmp_path / "a.csv", resume=stream.progress)
+    list(again)
+    assert [Path(key).name for key in again.progress] == ["b.csv", "a.csv"]  # a.csv was read last
+    monkeypatch.setattr(files, "_MOST_REMEMBERED", 2)
+    third = read_files(tmp_path / "c.csv", resume=again.progress)
+    list(third)
+    assert [Path(key).name for key in third.progress] == ["a.csv", "c.csv"]
