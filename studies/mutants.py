@@ -145,7 +145,8 @@ def noticed(name: str, source: str, seconds: int) -> str:
 
             sys.meta_path.insert(0, _Finder(name, source, ROOT / "src" / Path(*name.split(".")).with_suffix(".py")))
             tests = [str(ROOT / test) for test in TESTS[name] if (ROOT / test).exists()]
-            code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *tests])
+            known = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis was loaded before
+            code = pytest.main(["-q", "-x", "-W", known, "-p", "no:cacheprovider", "--rootdir", str(ROOT), *tests])
         finally:
             os._exit(int(code))
     status = os.waitpid(child, 0)[1]
