@@ -26,8 +26,6 @@ SLOW_ROWS = 20_000
 OURS = "AdaptiveCCM"
 DETECTORS = [OURS, *(peer.name for peer in PEERS)]
 CURVE = ("onsets", "returns", "false", "repeated")
-BUDGET = 1
-"""Alarms that a peer within the budget may raise on all that is normal of a set of recordings."""
 
 
 def memory(X: Any) -> Found:
@@ -59,8 +57,9 @@ def made(peer: Peer, setting: Any) -> Detect:
 
 def _detectors(normal: list[Any], warm_up: int, names: list[str] | None = None) -> list[tuple[str, str, Detect | None]]:
     """Name, setting and function of every peer: with its default, and with the most sensitive setting of its parameter
-    that raises no more than ``BUDGET`` alarms on what is normal.
+    that raises no more alarms on what is normal than the memory does (one is free).
     """
+    budget = max(1, alarms(memory, normal, warm_up))
     rows: list[tuple[str, str, Detect | None]] = []
     for peer in PEERS:
         if names is not None and peer.name not in names:
@@ -68,7 +67,7 @@ def _detectors(normal: list[Any], warm_up: int, names: list[str] | None = None) 
 
         rows.append((peer.name, f"default {peer.parameter} {peer.default:g}", made(peer, peer.default)))
         if not peer.slow:
-            within = (s for s in peer.grid if alarms(made(peer, s), normal, warm_up) <= BUDGET)
+            within = (s for s in peer.grid if alarms(made(peer, s), normal, warm_up) <= budget)
             setting = next(within, None)
             if setting is None:
                 rows.append((peer.name, "no setting within the budget", None))
