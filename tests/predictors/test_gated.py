@@ -307,7 +307,7 @@ def test_a_rejected_chunk_leaves_no_trace():
             with pytest.raises(ValueError, match=r"NaN|labels"):
                 fresh.partial_fit(bad_X, bad_y)
     assert state_of(net) == before
-    assert vars(fresh).keys() == vars(small()).keys()
+    assert fresh.__getstate__().keys() == small().__getstate__().keys()
 
 
 def test_wrong_parameters():
