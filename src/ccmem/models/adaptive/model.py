@@ -30,8 +30,8 @@ from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_V
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
+from ccmem.models.adaptive.upgrade import with_columns
 from ccmem.parameters import Rule, integer, number, optional
-from ccmem.persistence.upgrades import with_columns
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
 _PER_BLOCK = ("means", "statistics", "columns", "ages")

@@ -1,0 +1,30 @@
+"""Memories of 0.1, which knew nothing of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem.models.adaptive.columns import N_AGES, N_KNOWN, N_READINGS, N_SLOT, RING
+
+_SINCE_COLUMNS = ("certain", "lead", "rows", "latest", "fresh", "stayed", "referred", "doubt", "partial")
+
+
+def with_columns(fields: Any) -> Any:
+    """What an AdaptiveCCM of 0.1 had learned, knowing nothing of its columns yet; anything else as it is."""
+    try:
+        state, counters = fields["state"], fields["counters"]
+        if "columns" in state or _SINCE_COLUMNS[0] in counters:
+            return fields
+        rows, width = state["means"].shape
+        empty = {
+            "scalars": np.append(state["scalars"], 0.0),
+            "columns": np.zeros((rows, 2 * N_KNOWN, width)),
+            "ages": np.zeros((rows, N_AGES)),
+            "readings": np.zeros((N_READINGS, width)),
+            "ring": np.zeros((RING * N_SLOT, width)),
+        }
+        return {**fields, "state": {**state, **empty}, "counters": {**counters, **dict.fromkeys(_SINCE_COLUMNS, 0)}}
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return fields  # damaged: whoever reads it next says where
