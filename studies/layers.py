@@ -228,7 +228,7 @@ def report(kept: dict[str, Any]) -> None:
                 for name in SETS:
                     values = [trial[measure] for trial in sets.get(name, {}).values() if measure in trial]
                     counts.append(len(values))
-                    form = "{:,.0f}" if measure in WHOLE else "{:.4f} ± {:.4f}"
+                    form = "{:,.0f}" if measure in WHOLE else "{:.4f} ± {:.4f}" if len(values) > 1 else "{:.4f}"
                     cells.append(form.format(np.mean(values), np.std(values)) if values else "")
                 if any(counts):
                     text.append(f"| {line} | {measure} | {' | '.join(cells)} | {', '.join(map(str, counts))} |")
