@@ -13,7 +13,7 @@ import ccmem
 from ccmem import registry
 from ccmem.cli import main
 
-REPOSITORY = Path(__file__).parents[1]
+SOURCES = Path(__file__).parents[1] / "src"
 LEFT_OUT = ("torch", "pyarrow", "pandas", "river", "matplotlib")
 
 
@@ -33,7 +33,7 @@ def use(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    assert REPOSITORY not in Path(ccmem.__file__).parents, f"{ccmem.__file__} is not what was installed"
+    assert SOURCES not in Path(ccmem.__file__).parents, f"{ccmem.__file__} is not what was installed"
     assert not any(map(find_spec, LEFT_OUT)), "this environment has more than the wheel asks for"
     with tempfile.TemporaryDirectory() as folder:
         use(Path(folder))
