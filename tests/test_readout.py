@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load
+from ccmem.kernels.votes import count_votes
 from ccmem.memory import MOVE, REMOVE
-from ccmem.readout import count_votes
 from zoo import ALL, assert_same, seeded, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
@@ -276,3 +276,26 @@ def test_votes_of_a_removed_unit_are_gone():
     changes = np.array([[REMOVE, 0, 1, -1, 3], [MOVE, 0, 2, 1, 2]])
     count_votes(votes, np.array([0, 1]), np.array([1, 0]), changes)
     assert votes.tolist() == [[2, 1], [2, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("options", [{}, {"n_winners": 2}, {"metric": "shared"}], ids=["one", "two", "shared metric"])
+def test_the_unit_that_answers_is_the_best_one_with_votes(options):
+    clf = classifier(**options).partial_fit(X4, [3, None, None, None])
+    labels, units = clf.predict_units([[0.0], [10.0]])
+    assert labels.tolist() == clf.predict([[0.0], [10.0]]).tolist() == [3, 3]
+    assert set(units) == {int(clf.votes_.any(axis=1).argmax())}  # the other unit is nearer to 10, but has no vote
+    clf.partial_fit(X4[1:2], [4])
+    labels, units = clf.predict_units([[0.0], [10.0]])
+    assert labels.tolist() == [3, 4]
+    assert clf.classes_[clf.votes_[units].argmax(axis=1)].tolist() == [3, 4]
+
+
+def test_learning_many_rows_tells_who_learned_them():
+    one, many = classifier(), classifier()
+    labels = [0, 1, None, 1]
+    units = [one.learn_one(x, y) for x, y in zip(X4, labels, strict=True)]
+    assert many.learn_many(X4, labels).tolist() == units == many.memory_.predict(X4).tolist()
+    memory = IncrementalWTA(2, learning_rate=0.1)
+    assert memory.learn_many(X4).tolist() == units
+    assert many.votes_.tolist() == one.votes_.tolist()
+    assert many.memory_.prototypes_.tolist() == one.memory_.prototypes_.tolist()

@@ -4,3 +4,7 @@ UNLABELED = -1
 """Code of a missing label."""
 REJECTED = -1
 """The winner of a sample that a memory did not learn."""
+
+NEW_BLOCK, RECALL, MERGE, MOVE, REMOVE = 0, 1, 2, 3, 4
+"""What a line of the journal tells: blocks that begin or return, units that merge, change their index or are removed
+(``from``; nothing is left of what they learned)."""

@@ -128,6 +128,13 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
         return self
 
     @learning
+    def learn_many(self, X: Any) -> IntArray:
+        """As :meth:`partial_fit`; return the unit that learned each row, as numbered then, or -1 where none did."""
+        winners = self._learn(self._check_chunk(X)).winners
+        self._notify()
+        return winners
+
+    @learning
     def learn_one(self, x: Any) -> int:
         """Learn one sample; return the unit that learned it, or -1 if the memory rejected it.
 

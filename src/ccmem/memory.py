@@ -13,6 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ccmem._codes import MERGE as MERGE
+from ccmem._codes import MOVE as MOVE
+from ccmem._codes import NEW_BLOCK as NEW_BLOCK
+from ccmem._codes import RECALL as RECALL
+from ccmem._codes import REMOVE as REMOVE
 from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
 
@@ -20,9 +25,6 @@ SEEN, UNITS, JOURNALED = 0, 1, 2
 """Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""
 OWN = 3
 
-NEW_BLOCK, RECALL, MERGE, MOVE, REMOVE = 0, 1, 2, 3, 4
-"""What a line of the journal tells: blocks that begin or return, units that merge, change their index or are removed
-(``from``; nothing is left of what they learned)."""
 FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
 """A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 

@@ -22,13 +22,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED, ChunkResult, CompetitiveMemory, seeded_clone
+from ccmem.base import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric
 from ccmem.guard import Guarded, learning, reading, share_guard
-from ccmem.kernels.competition import find_winners
-from ccmem.kernels.jit import kernel
+from ccmem.kernels.votes import count_votes, weigh_votes
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import MERGE, MOVE, Event, aligned, grown
+from ccmem.memory import Event, aligned, grown
 from ccmem.parameters import Rule, boolean, check_parameters, choice, integer
 
 _RULES: dict[str, Rule] = {
@@ -38,42 +37,6 @@ _RULES: dict[str, Rule] = {
     "metric": choice("own", "shared"),
 }
 _ROWS_AT_ONCE = 1024
-_SHARPNESS = 8
-
-
-@kernel
-def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: IntArray) -> None:
-    """Add each row's label to the unit that learned it, following what happened to the units."""
-    change = 0
-    for r in range(winners.shape[0]):
-        if winners[r] != REJECTED and codes[r] != UNLABELED:
-            votes[winners[r], codes[r]] += 1
-        while change < changes.shape[0] and changes[change, 1] == r:
-            origin, target = changes[change, 2], changes[change, 3]
-            if changes[change, 0] == MERGE:
-                votes[target] += votes[origin]
-            elif changes[change, 0] == MOVE:
-                votes[target] = votes[origin]
-            votes[origin] = 0
-            change += 1
-
-
-@kernel
-def weigh_votes(scores: FloatArray, by_distance: bool, shares: FloatArray, n_winners: int, out: FloatArray) -> None:
-    """Sum of the class shares of each row's best units, weighted by how near they are."""
-    winners = np.empty(min(n_winners, scores.shape[1]), np.int64)
-    for r in range(scores.shape[0]):
-        find_winners(scores[r], not by_distance, winners)
-        out[r] = 0.0
-        nearest = 0.0
-        for k in range(winners.shape[0]):
-            score = float(scores[r, winners[k]])
-            far = max(score * score if by_distance else 1.0 - score, 1e-12)
-            if k == 0:
-                nearest = far
-            weight = (nearest / far) ** _SHARPNESS
-            for c in range(out.shape[1]):
-                out[r, c] += weight * shares[winners[k], c]
 
 
 class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -178,6 +141,13 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         return self
 
     @learning
+    def learn_many(self, X: Any, y: Any = None) -> IntArray:
+        """As :meth:`partial_fit`; return the unit that learned each row, as numbered then, or -1 where none did."""
+        winners = self._teach(X, y, None).winners
+        self.memory_._notify()
+        return winners
+
+    @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample, with its label if it has one; return the unit that learned it, or -1."""
         known = hasattr(self, "memory_")
@@ -196,8 +166,7 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     @reading
     def predict(self, X: Any) -> Any:
         """The label with most votes in each row's best matching unit or units."""
-        votes = self._votes_for(X)
-        return self.classes_[votes.argmax(axis=1)]
+        return self.classes_[self.predict_votes(X).argmax(axis=1)]
 
     @reading
     def predict_one(self, x: Any) -> Any:
@@ -212,8 +181,19 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class among the votes of each row's best matching unit or units."""
-        votes = self._votes_for(X)
+        votes = self.predict_votes(X)
         return votes / votes.sum(axis=1, keepdims=True)
+
+    @reading
+    def predict_votes(self, X: Any) -> Any:
+        """Votes for each class in each row's best matching unit; with several, their shares, weighted."""
+        return self._answer(X)[0]
+
+    @reading
+    def predict_units(self, X: Any) -> tuple[Any, IntArray]:
+        """The label of every row and the unit that answers: the best matching one that has votes."""
+        votes, units = self._answer(X)
+        return self.classes_[votes.argmax(axis=1)], units
 
     @property
     @reading
@@ -372,19 +352,20 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         if not self._votes.any():
             raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
 
-    def _votes_for(self, X: Any) -> Any:
-        """Votes of each row's best matching unit, or weighted shares of several."""
+    def _answer(self, X: Any) -> tuple[Any, IntArray]:
+        """What :meth:`predict_votes` gives, and the best unit of every row."""
         self._require_votes()
         several = self.n_winners > 1 or self._metric is not None
         rows = self.memory_._check(X, reset=False, finite=several)  # else _winners looks at every value
         if not several:
-            return self._votes[self.memory_._winners(rows, self._answering())]
+            winners = self.memory_._winners(rows, self._answering())
+            return self._votes[winners], winners
         units = np.flatnonzero(self._answering())
         votes = self._votes[units].astype(np.float64)
         shares = votes / np.maximum(self._votes.sum(axis=0), 1) if self.balanced else votes
         shares /= shares.sum(axis=1, keepdims=True)
         prototypes = self.memory_._state.prototypes[: self.memory_.n_units_]
-        weighed = np.empty((len(rows), shares.shape[1]))
+        weighed, best = np.empty((len(rows), shares.shape[1])), np.empty(len(rows), np.int64)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
             if self._metric is not None:
@@ -394,8 +375,8 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 self.memory_._score(part, prototypes, scores)
             scores = np.ascontiguousarray(scores[:, units])
             by_distance = self._metric is not None or self.memory_._by_distance
-            weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:])
-        return weighed
+            weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:], best[start:])
+        return weighed, units[best]
 
     @reading
     def to_bytes(self) -> bytes:

@@ -25,7 +25,6 @@ from sklearn.base import clone
 from ccmem import metrics
 from ccmem._codes import UNLABELED
 from ccmem._typing import FloatArray, IntArray
-from ccmem.base import ChunkResult
 from ccmem.readout import ModalClassifier
 from ccmem.rivals import Rival
 from ccmem.streams.splits import TaskStream, class_tasks, split_by_class
@@ -158,7 +157,7 @@ def run(
     stream: TaskStream,
     protocols: Sequence[str] = PROTOCOLS,
     *,
-    watch: Callable[[ChunkResult], None] | None = None,
+    watch: Callable[[IntArray], None] | None = None,
     stop: Callable[[Any], bool] = never,
 ) -> dict[str, Outcome]:
     """Teach clones of ``model`` the stream and test them after every visit.
@@ -172,7 +171,7 @@ def run(
         What to learn, in which order.
     protocols : sequence of "paper", "strict"
     watch : function, optional
-        Called with what every chunk did to a memory (ModalClassifier only).
+        Called with the units that learned the rows of every chunk (ModalClassifier only).
     stop : function, optional
         Asked before every chunk, with the model that learns; when it says yes, :class:`Stopped` is raised.
     """
@@ -236,7 +235,7 @@ def _run_memory(
     benchmark: Benchmark,
     stream: TaskStream,
     protocols: Sequence[str],
-    watch: Callable[[ChunkResult], None] | None,
+    watch: Callable[[IntArray], None] | None,
     stop: Callable[[Any], bool],
 ) -> dict[str, Outcome]:
     classifier = clone(model).set_params(unlabeled=UNLABELED)
@@ -245,15 +244,15 @@ def _run_memory(
     predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
 
     def teach(X: FloatArray, labels: IntArray) -> None:
-        result = classifier._teach(X, labels, None)
+        winners = classifier.learn_many(X, labels)
         if watch is not None:
-            watch(result)
+            watch(winners)
 
     clock = Clock()
     for visit, seen in _visits(classifier, benchmark, stream, teach, stop, clock):
         for task in seen:
             part = benchmark.test_parts[task]
-            votes = classifier._votes_for(benchmark.X_test[part])
+            votes = classifier.predict_votes(benchmark.X_test[part])
             for protocol in protocols:
                 if protocol == STRICT:
                     answer = classifier.classes_[votes.argmax(axis=1)]

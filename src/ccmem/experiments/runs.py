@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from ccmem import __version__
+from ccmem._codes import REJECTED
 from ccmem._terminal import StatusLine
-from ccmem.base import REJECTED, ChunkResult
+from ccmem._typing import IntArray
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
 from ccmem.experiments.floats import floats_held
@@ -46,8 +47,8 @@ def run_trial(
     """One trial: its record for the JSON file, and arrays for the figures."""
     rejected: list[Any] = []
 
-    def watch(result: ChunkResult) -> None:
-        rejected.append(result.winners == REJECTED)
+    def watch(winners: IntArray) -> None:
+        rejected.append(winners == REJECTED)
 
     began = time.perf_counter()
     model, stream = row.build(benchmark.X, benchmark.rows, seed), benchmark.stream([seed, 0])

@@ -85,11 +85,14 @@ class Learner:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}
         with _names_are_known():
-            if not isinstance(self.model, CompetitiveMemory):
-                answers["label"] = self.model.predict(X)
             memory = self.memory
+            if units and isinstance(self.model, ModalClassifier):
+                answers["label"], answers["unit"] = self.model.predict_units(X)
+            elif not isinstance(self.model, CompetitiveMemory):
+                answers["label"] = self.model.predict(X)
             if memory is not None and (units or not answers):
-                answers["unit"] = memory.predict(X)
+                if "unit" not in answers:
+                    answers["unit"] = memory.predict(X)
                 if isinstance(memory, BlockMemory):
                     answers["block"] = memory.unit_blocks_[answers["unit"]]
         return answers
