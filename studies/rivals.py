@@ -94,8 +94,10 @@ def _cases() -> list[dict[str, Any]]:
 def _model(entry: dict[str, Any]) -> Any:
     """The rival with a budget that leaves room for just so many images of 784 pixels and their labels."""
     sizes = entry["parameters"].get("hidden_sizes", (110, 104))
-    room = n_weights(784, sizes, 10) + entry["stored"] * 785
-    return getattr(rivals, entry["model"])(**{**entry["parameters"], "hidden_sizes": tuple(sizes), "max_floats": room})
+    floats = n_weights(784, sizes, 10) + entry["stored"] * 785
+    return getattr(rivals, entry["model"])(
+        **{**entry["parameters"], "hidden_sizes": tuple(sizes), "max_floats": floats}
+    )
 
 
 def published_table(found: dict[str, Any]) -> str:

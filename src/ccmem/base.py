@@ -2,7 +2,7 @@
 
 Data enters through :meth:`CompetitiveMemory.partial_fit` or :meth:`~CompetitiveMemory.learn_one`, is checked there
 once, and goes to the model's kernel as a whole chunk. The kernel may touch only the state; it returns how many rows it
-has learned, fewer than it was given when it needs room, which only this module makes. Nothing here sees a label.
+has learned, fewer than it was given when the state is full, which only this module can grow. Nothing here sees a label.
 """
 
 from __future__ import annotations
@@ -77,18 +77,18 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
 
     @abstractmethod
     def _settings(self) -> tuple[Any, ...]:
-        """The parameters the kernel needs, as numbers of fixed type, and room for what it notes about a sample."""
+        """The parameters the kernel needs, as numbers of fixed type, and its scratch arrays."""
 
     @staticmethod
     @abstractmethod
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
-        """Learn rows of ``X`` in order; return how many, fewer than all if there is no room to go on."""
+        """Learn rows of ``X`` in order; return how many, fewer than all if the state is full."""
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         """Grow the state; the journal has been emptied already."""
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """Shape and type of every array of the state when there is room for ``capacity`` units."""
+        """Shape and type of every array of the state with a capacity of ``capacity`` units."""
         return {
             "prototypes": ((capacity, n_features), dtype),
             "rates": ((capacity,), np.float64),
@@ -154,7 +154,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
         return int(winner[0])
 
     def _prepare_single_sample(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
-        """Kernel, settings and room for a winner, kept until something is assigned: a sample should not pay for it."""
+        """Kernel, settings and an array for the winner, kept until something is assigned to the memory."""
         self._check_unchanged()
         settings, winner = self._settings(), np.empty(1, np.int64)
         learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
@@ -227,7 +227,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
                 changes.append(self._empty_journal(first_step))
             if done == len(X):
                 break
-            self._make_room()
+            self._grow()
         for observe in self._observers:
             observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))

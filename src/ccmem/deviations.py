@@ -33,12 +33,12 @@ class SharedMetric:
         self.count = self.waiting = 0
         self._made: list[Any] = []
 
-    def room(self) -> int:
+    def n_accepted(self) -> int:
         """How many samples may be learned until :meth:`note` must see them."""
         return ROWS - self.waiting
 
     def note(self, rows: FloatArray, memory: CompetitiveMemory) -> None:
-        """Take in at most :meth:`room` samples that ``memory`` has just learned."""
+        """Take in at most :meth:`n_accepted` samples that ``memory`` has just learned."""
         self._made = []
         self.buffer[self.waiting : self.waiting + len(rows)] = rows
         self.waiting += len(rows)

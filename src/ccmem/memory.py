@@ -30,7 +30,7 @@ FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
 
 
 class UnitState(NamedTuple):
-    """Prototypes and what each has been through; rows beyond ``counters[UNITS]`` are room to grow."""
+    """Prototypes and what each has been through; rows beyond ``counters[UNITS]`` are spare capacity."""
 
     prototypes: FloatArray
     rates: FloatArray
@@ -68,7 +68,7 @@ class Event(NamedTuple):
 
 
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
-    """Room for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
+    """Arrays for ``capacity`` units, none of them in use yet; ``n_own`` further counters."""
     check_size(capacity * (n_features * np.dtype(dtype).itemsize + 16), f"{capacity:,} units of {n_features} features")
     return UnitState(
         prototypes=aligned_zeros((capacity, n_features), dtype),
@@ -117,7 +117,7 @@ def grown(array: Any, rows: int, fill: float = 0) -> Any:
 
 @kernel_in_place
 def note(counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int) -> None:
-    """Add a line to the journal; the caller has made sure that there is room."""
+    """Add a line to the journal; the caller has made sure that one fits."""
     line = journal[counters[JOURNALED]]
     line[0], line[1], line[2], line[3], line[4] = kind, counters[SEEN], origin, target, count
     counters[JOURNALED] += 1

@@ -300,7 +300,7 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         else:
             results, done = [], 0
             while done < len(rows):
-                part = slice(done, done + self._metric.room())
+                part = slice(done, done + self._metric.n_accepted())
                 found = self._learn_and_count(rows[part], codes[part])
                 found.unit_changes[:, 1] += done
                 results.append(found)
@@ -313,7 +313,7 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         if self.label_use != "readout":
             return self.memory_._learn(rows, self._labelled_kernel(codes))
         result = self.memory_._learn(rows)
-        self._make_room()
+        self._grow()
         count_votes(self._votes, result.winners, codes, result.unit_changes)
         return result
 
@@ -323,15 +323,15 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         assert labelled is not None  # as _memory_to_teach has made sure
 
         def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
-            self._make_room()
+            self._grow()
             return labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
 
         return learn
 
-    def _make_room(self) -> None:
-        room = len(self.memory_._state.prototypes)
-        if len(self._votes) < room:
-            self._votes = grown(self._votes, room)
+    def _grow(self) -> None:
+        capacity = len(self.memory_._state.prototypes)
+        if len(self._votes) < capacity:
+            self._votes = grown(self._votes, capacity)
 
     @learning
     def _widen(self, n_features: int) -> None:
@@ -431,8 +431,8 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         check_vector("classes_", classes)
         if not np.array_equal(np.unique(classes), classes):
             raise ValueError("ModalClassifier: its classes are not sorted and distinct")
-        room = len(memory._state.prototypes)
-        needed = room if memory._capacity_for(0) is None else memory.n_units_
+        capacity = len(memory._state.prototypes)
+        needed = capacity if memory._capacity_for(0) is None else memory.n_units_
         if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape[1:] == (len(classes),)):
             raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {(needed, len(classes))}")
         if len(votes) < needed:
@@ -440,7 +440,7 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         if votes.size and votes.min() < 0:
             raise ValueError("ModalClassifier: votes are negative")
         self._metric = SharedMetric.imported(fields["metric"], int(memory.n_features_in_)) if shared else None
-        self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], room)
+        self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], capacity)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

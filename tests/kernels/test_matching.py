@@ -75,7 +75,7 @@ def test_the_plain_kernel_is_not_asked_about_everything(order, monkeypatch):
     offsets = np.full(20, -50.0 if by_distance else 0.0, np.float32)
     top, best = np.full(20, -np.inf), np.full(20, -np.inf)
     nowhere = np.full_like(M, np.nan)  # reading a prototype would spoil the score
-    matching.settle(products, offsets, M, nowhere, 0, by_distance, 1e-5, 10.0, True, top, best, winners)
+    matching.update_winners(products, offsets, M, nowhere, 0, by_distance, 1e-5, 10.0, True, top, best, winners)
     np.testing.assert_array_equal(winners, np.arange(20))
 
 

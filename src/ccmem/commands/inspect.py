@@ -112,8 +112,8 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         labels = [str(label) for label in fitted["classes_"]]
         return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
     n_units, n_blocks = counters["units"], counters.get("blocks", 1)
-    room = max(1, len(state["prototypes"]))
-    if not (0 <= n_units <= room and 0 <= n_blocks <= room and state["wins"].dtype.kind in "iu"):
+    capacity = max(1, len(state["prototypes"]))
+    if not (0 <= n_units <= capacity and 0 <= n_blocks <= capacity and state["wins"].dtype.kind in "iu"):
         raise ValueError(f"{n_units} units in {n_blocks} blocks")
     wins = _per_unit(state["wins"], n_units)
     members = state.get("unit_blocks")

@@ -146,7 +146,7 @@ def _match(
             part = rivals[tile]
             products = thread.products[: len(rows) * len(part)].reshape(len(rows), len(part))
             np.matmul(rows, part.T, out=products)
-            settle(
+            update_winners(
                 products,
                 offsets[tile],
                 rows,
@@ -207,7 +207,7 @@ def most_similar_sketched(
                     products = rows @ prototypes[tile].T
                     products[:, ~competes[tile]] = -np.inf
                     high = np.full(len(rows), -np.inf)
-                    settle(
+                    update_winners(
                         products,
                         np.zeros(products.shape[1], X.dtype),
                         rows,
@@ -296,7 +296,7 @@ def squared_lengths(X: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def settle(
+def update_winners(
     products: FloatArray,
     offsets: FloatArray,
     X: FloatArray,

@@ -67,7 +67,7 @@ def slack(basis: FloatArray) -> float:
 def sketch(
     basis: FloatArray, x: FloatArray, scale: float, squared_length: float, h: FloatArray, out: FloatArray
 ) -> None:
-    """Sketch of ``scale * x``, whose squared length is at most ``squared_length``; ``h`` is room for the directions."""
+    """Sketch of ``scale * x``, whose squared length is at most ``squared_length``; ``h`` is scratch space."""
     q = basis.shape[0]
     dots(basis, 0, q, x, h)
     inside = 0.0

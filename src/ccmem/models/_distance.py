@@ -28,7 +28,7 @@ DISTANCE_RULES: dict[str, Rule] = {
 def compete(state: UnitState, settings: Any, X: FloatArray, row: int) -> int:
     """The unit nearest to a row of ``X``, after all distances have been filled in to ``settings.h``.
 
-    While there is room, a row that equals no unit becomes the next one, with index ``counters[UNITS]`` as it was.
+    While units are missing, a row that equals none becomes the next one, with index ``counters[UNITS]`` as it was.
     """
     n = state.counters[UNITS]
     distance_powers(state.prototypes, n, X, row, settings.p, settings.h)
@@ -67,7 +67,7 @@ class DistanceMemory(CompetitiveMemory):
 
     def _check_state(self, state: UnitState) -> None:
         if len(state.prototypes) != self.n_units:
-            raise ValueError(f"there is room for {len(state.prototypes)} units, not for n_units={self.n_units}")
+            raise ValueError(f"the state holds {len(state.prototypes)} units, not n_units={self.n_units}")
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         p, work = float(self.p), len(X) * prototypes.size

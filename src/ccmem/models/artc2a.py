@@ -84,7 +84,7 @@ def naive(
 
 
 _FIRST_ROOM = 64
-"""Units that a memory without bound has room for at first; then twice as many, and so on."""
+"""First capacity of a memory without bound; it doubles whenever it is full."""
 
 
 class ARTState(NamedTuple):
@@ -109,7 +109,7 @@ class ARTSettings(NamedTuple):
     reset_to_input: bool
     epsilon: float
     h: FloatArray
-    """Room for the similarity to every unit."""
+    """Scratch: the similarity to every unit."""
 
 
 @kernel
@@ -288,7 +288,7 @@ class ARTC2A(CompetitiveMemory):
         if not (fits if self.max_units is not None else len(state.prototypes) % _FIRST_ROOM == 0):
             raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         state = self._state
         if state.counters[UNITS] == len(state.prototypes):
             rows = 2 * len(state.prototypes)

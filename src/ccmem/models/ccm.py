@@ -153,7 +153,7 @@ class CCMSettings(NamedTuple):
     consecutive: bool
     epsilon: float
     h: FloatArray
-    """Room for the similarity to every slot of a block."""
+    """Scratch: the similarity to every slot of a block."""
 
 
 @kernel_in_place
@@ -233,7 +233,7 @@ def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: I
 
 @kernel_in_place
 def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order, until there is no room for another block."""
+    """Learn rows in order, until another block does not fit."""
     return learn_rows(state, settings, X, winners, None)
 
 
@@ -378,7 +378,7 @@ class CCM(BlockMemory):
             h=np.empty(self.n_slots),
         )
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         state, n_slots, blocks = self._state, self.n_slots, len(self._state.recalls)
         if state.counters[BLOCKS] < blocks:
             return

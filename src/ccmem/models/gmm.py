@@ -80,9 +80,9 @@ class GMMSettings(NamedTuple):
     learning_rate: float
     rate_decay: float
     h: FloatArray
-    """Room for the distance to every unit,"""
+    """Scratch: the distance to every unit,"""
     near: IntArray
-    """and for the units whose posterior may count."""
+    """and the units whose posterior may count."""
 
 
 LEAVES_NO_TRACE = -36.8

@@ -71,9 +71,9 @@ class WTASettings(NamedTuple):
     learning_rate: float
     rate_decay: float
     h: FloatArray
-    """Room for the distance to every unit,"""
+    """Scratch: the distance to every unit,"""
     best: IntArray
-    """and for the winners of a sample."""
+    """and the winners of a sample."""
 
 
 @kernel_in_place

@@ -91,8 +91,8 @@ def read_header(file: BinaryIO, size: int) -> dict[str, Any]:
     return header
 
 
-def read_arrays(file: BinaryIO, header: dict[str, Any], room: int) -> dict[str, Array]:
-    """The arrays that ``header`` describes, copied from the ``room`` bytes that follow it."""
+def read_arrays(file: BinaryIO, header: dict[str, Any], n_bytes: int) -> dict[str, Array]:
+    """The arrays that ``header`` describes, copied from the ``n_bytes`` bytes that follow it."""
     described = ((name, entry) for name, entry in header.items() if name != "__metadata__")
     entries = sorted((_entry(name, entry) for name, entry in described), key=lambda entry: entry[3:])
     end = 0
@@ -100,8 +100,8 @@ def read_arrays(file: BinaryIO, header: dict[str, Any], room: int) -> dict[str, 
         if first != end:
             raise FormatError(f"array {name!r} does not begin where the one before it ends")
         end = last
-    if end != room:
-        raise FormatError(f"it should hold {end} bytes of arrays and holds {room}: cut off or added to")
+    if end != n_bytes:
+        raise FormatError(f"it should hold {end} bytes of arrays and holds {n_bytes}: cut off or added to")
     arrays = {}
     for name, dtype, shape, first, last in entries:
         array = np.empty(shape, dtype)

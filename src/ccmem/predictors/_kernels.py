@@ -29,7 +29,7 @@ from ccmem.predictors.network import (
 
 
 class Work(NamedTuple):
-    """Room for one sample. Inputs of all layers stand in a row, a constant one behind those of each."""
+    """Scratch space for one sample. Inputs of all layers stand in a row, a constant one behind those of each."""
 
     z: FloatArray
     is_open: FloatArray

@@ -285,14 +285,16 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         known = len(self._state.gates)
         if n_blocks <= known:
             return
-        room = max(n_blocks, 2 * known)
-        gates = grown(self._state.gates, room, -1)
-        for block in range(known, room):
+        capacity = max(n_blocks, 2 * known)
+        gates = grown(self._state.gates, capacity, -1)
+        for block in range(known, capacity):
             for layer, (size, n_open) in enumerate(zip(self.hidden_sizes, self._open_units(), strict=True)):
                 taken = gates[:block, layer, :n_open]
                 gates[block, layer, :n_open] = draw_gate(self._state.seed, layer, block, size, n_open, taken)
-        membership = np.vstack([self._state.membership, np.repeat(self._state.membership[:1], room - known, axis=0)])
-        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, room), membership=membership)
+        membership = np.vstack(
+            [self._state.membership, np.repeat(self._state.membership[:1], capacity - known, axis=0)]
+        )
+        self._state = self._state._replace(gates=gates, steps=grown(self._state.steps, capacity), membership=membership)
 
     def _open_units(self) -> list[int]:
         """How many units of every hidden layer a block owns."""

@@ -224,7 +224,7 @@ class AdaptiveCCM(BlockMemory):
         rows = len(prototypes)
         return {"partners": np.zeros(rows, np.int64), "costs": np.zeros(rows), "members": np.zeros(rows, np.int64)}
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         state = self._state
         for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
             rows = len(getattr(state, names[0]))
