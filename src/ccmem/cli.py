@@ -17,7 +17,7 @@ from ccmem.commands._shared import Ended
 
 COMMANDS = {
     "generate": "make a drifting stream of sensor data to try things on",
-    "learn": "learn from files or a pipe; keep a checkpoint and go on from it",
+    "learn": "learn from files or a pipe; keep a checkpoint and resume from it",
     "predict": "label new rows from a checkpoint",
     "inspect": "show what a checkpoint holds",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",

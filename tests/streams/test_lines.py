@@ -157,17 +157,17 @@ def test_a_bad_row_may_be_mended_in_place(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"f.{kind}"
     write(file, kind, X)
     stream = read_files(file)
-    with pytest.raises(BadRowError, match=r"row 6.*mend it"):
+    with pytest.raises(BadRowError, match=r"row 6.*fix it"):
         list(stream)
     X[5, 1] = 1
     write(file, kind, X)
     assert sum(len(X) for X, _ in read_files(file, resume=stream.progress)) == 1995
 
 
-def test_a_bad_row_that_cannot_be_mended_in_place_gets_other_advice(tmp_path: Path) -> None:
+def test_a_bad_row_that_cannot_be_fixed_in_place_gets_other_advice(tmp_path: Path) -> None:
     X = np.full((9, 4), np.nan)
     write(tmp_path / "f.parquet", "parquet", X)
-    with pytest.raises(BadRowError, match="write the file anew without it under another name, or skip"):
+    with pytest.raises(BadRowError, match="write the file again without it under another name, or skip"):
         list(read_files(tmp_path / "f.parquet"))
 
 

@@ -100,7 +100,7 @@ def check_against(learner: Learner, args: argparse.Namespace) -> None:
         wrong.append(f"--features {','.join(args.features)} (it has {','.join(learner.columns.features)})")
     if wrong:
         raise CheckpointError(
-            f"{args.checkpoint} was begun otherwise: {'; '.join(wrong)}; leave that out to go on, or name a new "
+            f"{args.checkpoint} was started differently: {'; '.join(wrong)}; leave that out to resume, or name a new "
             "checkpoint"
         )
 

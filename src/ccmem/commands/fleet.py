@@ -28,16 +28,16 @@ examples:
 LEARN = """\
 examples:
   ccmem fleet learn archive/*.parquet --key machine_id --order time --store fleet --scale standard
-  ccmem fleet learn archive/*.parquet --store fleet              (goes on: learns files that are new)
+  ccmem fleet learn archive/*.parquet --store fleet              (resumes: learns new files only)
   ccmem fleet learn day.csv --key user --order seq --features a,b,c --store fleet --workers 8
   ccmem fleet learn archive/ --store fleet --dask tcp://scheduler:8786
 
 Rows are Parquet or CSV with a column for the key (text or whole numbers) and one for the order (numbers or timestamps,
 no two alike within a key). All rows of one run may come in any order; rows of later runs must come after them, key by
 key: --late says what happens to those that do not. The first run fixes model, columns and scaling for all keys.
-The command may be killed at any moment and started again: it goes on, and memories and events come out the same, to the
+The command may be killed at any moment and started again: it resumes, and memories and events come out the same, to the
 last byte. Memories are in STORE/memories, events in STORE/events (one Parquet table).
-Exit codes: 0 done, 1 error (nothing is lost: mend its cause and run again), 2 wrong command line, 130 after Ctrl-C.
+Exit codes: 0 done, 1 error (nothing is lost: fix the cause and run again), 2 wrong command line, 130 after Ctrl-C.
 """
 
 
@@ -183,7 +183,7 @@ def _store(args: argparse.Namespace) -> Store:
             if fresh.get_params()[setting.partition("=")[0]] != inner.get_params()[setting.partition("=")[0]]
         ]
     if wrong:
-        raise CheckpointError(f"{args.store} was begun otherwise: {'; '.join(wrong)}; leave that out to go on")
+        raise CheckpointError(f"{args.store} was started differently: {'; '.join(wrong)}; leave that out to resume")
     return store
 
 

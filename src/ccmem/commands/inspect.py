@@ -213,7 +213,7 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
         for entry in learner["files"][-5:]:
             file = Path(entry["file"])
             name = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-            lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be gone on with)'}")
+            lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be continued)'}")
     if not facts["rows_seen"]:
         return "\n".join(map(_on_one_line, [*lines, "nothing learned yet"]))
     if "weights" in facts:

@@ -1,4 +1,4 @@
-"""``ccmem learn``: learn from files or a pipe, keep a checkpoint, go on where it stopped."""
+"""``ccmem learn``: learn from files or a pipe, keep a checkpoint, resume where it stopped."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ examples:
   ccmem learn vibration.csv --window auto --events events.jsonl
   ccmem learn sensors.parquet --watch
 
-A checkpoint that exists is gone on from, with its model, columns and scaling. It remembers how many rows of every file
-it has learned: a file is gone on with at its next row, files learned in full are passed over, and each row is learned
-once, however often the command is stopped, killed or repeated. --again forgets that for the files named (leave it out
-to go on with such a run).
-Standard input cannot be gone back to; a pipe that begins anew from its first row needs --skip-seen.
-A last line without its line end is left for later, because more of it may be on its way; --accept-last-line takes it,
-and so does the end of a pipe.
+If the checkpoint exists, learning resumes from it, with its model, columns and scaling. It remembers how many rows of
+every file it has learned: a file that has grown resumes at its next row, files learned in full are skipped, and each
+row is learned once, however often the command is stopped, killed or repeated. --again forgets that for the files named;
+leave it out when you resume such a run.
+Standard input cannot be rewound; a pipe that starts over from its first row needs --skip-seen.
+A last line without its line end is left for later, because the rest of it may be on its way; --accept-last-line takes
+it, and so does the end of a pipe.
 Exit codes: 0 done, 1 error, 2 wrong command line, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
 ends early, by a limit, a signal or a bad row, saves what it has learned.
 """
@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-seconds", metavar="S", type=float, help="stop after S seconds")
     parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
     parser.add_argument(
-        "--skip-seen", action="store_true", help="pass over as many rows of standard input as were read from it before"
+        "--skip-seen", action="store_true", help="skip as many rows of standard input as were read from it before"
     )
     parser.add_argument(
         "--watch", action="store_true", help="open a live page; it stays after the last row, until Ctrl-C"

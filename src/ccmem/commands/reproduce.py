@@ -16,7 +16,7 @@ examples:
   ccmem reproduce digits --trials 3 --models ccm iwta --json
   ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
-Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped goes on where
+Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
 it stopped when it is started again.
 """
 
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")
     parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time (default: one a core)")
-    parser.add_argument("--fresh", action="store_true", help="do not go on from results that are already there")
+    parser.add_argument("--fresh", action="store_true", help="ignore results that are already there")
     parser.add_argument("--offline", action="store_true", help="do not look for data beyond this machine")
     parser.add_argument("--no-figures", action="store_true", help="tables only")
     parser.add_argument("--json", action="store_true", help="print the tables as JSON")
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             done = sum(len(row["trials"]) for row in kept.content["rows"].values())
             print(
-                f"ccmem reproduce: {done} finished trials kept in {kept.path}; the same command goes on",
+                f"ccmem reproduce: {done} finished trials kept in {kept.path}; the same command resumes",
                 file=sys.stderr,
             )
             raise

@@ -1,4 +1,4 @@
-"""Trials in parallel, kept as they finish: an interrupted run goes on where it stopped.
+"""Trials in parallel, kept as they finish: an interrupted run resumes where it stopped.
 
 A trial is one row (a model with its settings) on one stream; its seed decides the stream, the first prototypes and the
 model's own random numbers, so that all rows of a trial see the same samples in the same order. Kernels release the

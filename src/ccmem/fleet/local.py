@@ -392,7 +392,7 @@ def on_processes(workers: int) -> Iterator[Runner]:
                 yield future.result()
         except BrokenProcessPool as problem:
             raise OSError(
-                "a worker process ended without a word (killed, or out of memory); run the command again to go on"
+                "a worker process ended without a word (killed, or out of memory); run the command again to resume"
             ) from problem
 
     try:

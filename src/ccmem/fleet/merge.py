@@ -1,11 +1,11 @@
-"""Shards of one stream, learned apart, as one memory that goes on learning.
+"""Shards of one stream, learned apart, as one memory that keeps learning.
 
 Blocks whose signatures agree are united: the squared distance of their means must be within the limit at which one
 stream would have recalled the block (:mod:`ccmem.models.adaptive.signature`), or so much smaller than that to all
 others that it must be the same. Each block of a shard is united with at most one. Counts and votes add up, means and
 variances are pooled; units are put together, and then merged two by two, the cheapest first, until the memory is as
 large as its parameters allow. What belongs to the stream and not to a block (recent mean, suspicion, block in use) is
-that of the last memory: the stream goes on where that one stopped. Order within a shard must have survived: a memory
+that of the last memory: the stream continues where that one stopped. Order within a shard must have survived: a memory
 notices changes by their order.
 """
 

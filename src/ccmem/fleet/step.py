@@ -192,7 +192,7 @@ def advance(member: Member, rows: Rows, late: str = "drop") -> tuple[list[KeyedE
         last = "" if member.last is None else f" is not after the last one learned ({member.last}), or"
         raise LateRowsError(
             f"key {member.key!r}: {dropped} of {len(rows.order)} rows have an order that{last} is that of another row: "
-            "they were learned already, or come too late; pass over such rows (--late drop), or give each an order of "
+            "they were learned already, or come too late; skip such rows (--late drop), or give each an order of "
             "its own and bring it in the same run as all rows before it"
         )
     return (member.learn(fresh) if len(fresh.order) else []), dropped

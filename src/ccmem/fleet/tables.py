@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
     file: str
     first: int
-    """First row group; rows to pass over in a CSV file."""
+    """First row group; rows to skip in a CSV file."""
     last: int
     """Row group after the last; bytes to read of a CSV file."""
     rows: int
@@ -134,7 +134,7 @@ def _schema(file: str) -> Any:
 
 
 def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[Piece]:
-    """A file cut up; ``rows_before`` rows of a CSV file that has grown are passed over."""
+    """A file cut up; ``rows_before`` rows of a CSV file that has grown are skipped."""
     if format_of(file) == "csv":
         size = complete_size(file)
         return [Piece(file, rows_before, size, max(size // _CSV_ROW_BYTES, 1), rows_before)]

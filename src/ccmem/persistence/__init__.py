@@ -48,7 +48,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator saved at ``path``, ready to go on exactly where it stopped."""
+    """The estimator saved at ``path``, ready to resume exactly where it stopped."""
     return read_checkpoint(path).content["model"]
 
 

@@ -2,7 +2,7 @@
 
 What is stored is what is in use: rows beyond the units and blocks of a memory are left out where they hold nothing (see
 ``CompetitiveMemory._capacity_for``), whole numbers take the fewest bytes that hold them, and an array of zeros becomes
-one without rows. What learning goes on with is the same to the last bit.
+one without rows. What learning resumes with is the same to the last bit.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: 
     """Discriminant analysis on a stream: running sums, so that no order of classes makes it forget.
 
     For features that are already good: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network,
-    readings of sensors. New classes may appear at any time; rows without a label are passed over.
+    readings of sensors. New classes may appear at any time; rows without a label are skipped.
 
     Parameters
     ----------

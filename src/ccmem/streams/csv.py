@@ -201,7 +201,7 @@ def _value_pattern(delimiter: str) -> re.Pattern[str]:
 
 
 def split_records(text: str, delimiter: str) -> Iterator[tuple[list[str], int]]:
-    """The values of each record, and where it ends; empty lines are passed over.
+    """The values of each record, and where it ends; empty lines are skipped.
 
     >>> list(split_records('1,"a, ""b"" c"\\n\\n2,5" pipe', ","))
     [(['1', 'a, "b" c'], 15), (['2', '5" pipe'], 25)]

@@ -95,7 +95,7 @@ class FileStream:
 
     @property
     def progress(self) -> dict[str, Progress]:
-        """How far every file has been handed over; give it to ``resume`` to go on from there."""
+        """How far every file has been handed over; give it to ``resume`` to continue from there."""
         self._sign()
         return self._progress
 
@@ -271,7 +271,7 @@ def read_files(
     on_bad_row : "stop" raises :class:`BadRowError` at the first row with a missing, non-numeric or infinite value;
         "skip" leaves such rows out and counts them in ``bad_rows``
     dtype : float32 or float64; None takes float32 if all columns of the first file fit in it
-    resume : the ``progress`` of an earlier stream, to go on from there
+    resume : the ``progress`` of an earlier stream, to continue from there
     chunk_rows : most rows in a chunk; None takes what is convenient (a few megabytes)
     accept_last_line : whether a last line without its line end is a row. By default it is left for later, because a
         file that is still being written to may end anywhere; the end of a pipe always ends its last line

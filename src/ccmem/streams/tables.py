@@ -30,7 +30,7 @@ class BadRowError(SourceError):
     def __init__(self, file: str, row: int, column: str | None, what: str, in_place: bool = True) -> None:
         self.file, self.row, self.column = file, row, column
         place = f"{file}, row {row}" + (f", column {column!r}" if column is not None else "")
-        remedy = "mend it" if in_place else "write the file anew without it under another name"
+        remedy = "fix it" if in_place else "write the file again without it under another name"
         super().__init__(f"{place}: {what}; {remedy}, or skip and count such rows (--on-bad-row skip)")
 
 
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
     faults: dict[int, tuple[str | None, str]]
     """Row of the batch -> column and what is wrong, where a reader knows better than NaN."""
     ends: IntArray | None = None
-    """How many bytes of the file hold each row and all before it, for files that can be gone on with in place."""
+    """How many bytes of the file hold each row and all before it, for files that can be resumed in place."""
 
     def after(self, n_rows: int) -> Batch:
         """The batch without its first ``n_rows``."""

@@ -18,7 +18,7 @@ from ccmem.watching.server import Server
 
 
 class Watch:
-    """A page that is being served; :meth:`close` ends it, learning goes on. Shows as a link in a notebook."""
+    """A page that is being served; :meth:`close` ends it, learning continues. Shows as a link in a notebook."""
 
     def __init__(self, observer: Observer, port: int, browser: bool) -> None:
         self._observer = observer
@@ -68,7 +68,7 @@ def watch(
     changes: Sequence[int] | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Watch:
-    """Open a live page of a memory, or of a classifier or network that holds one, and go on learning.
+    """Open a live page of a memory, or of a classifier or network that holds one, while it learns.
 
     The page is served on this machine only, from threads of its own; learning does not wait for it.
 
