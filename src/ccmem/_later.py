@@ -1,7 +1,7 @@
-"""scikit-learn without scipy.stats, which it imports for a function or two that memories never call.
+"""scikit-learn without scipy.stats and pandas, which it imports for a function or two that memories never call.
 
-That import takes as long as all others together. While ccmem loads one of its own names, a stand-in takes the place of
-the module; scikit-learn keeps the stand-in, which gives way to the real module when something is looked up in it. Once
+These take longer than all other imports together. While ccmem loads one of its own names, stand-ins take the place of
+the modules; scikit-learn keeps a stand-in, which gives way to the real module when something is looked up in it. Once
 ccmem has loaded, nobody else gets to see it.
 """
 
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -27,14 +28,18 @@ class _Later(ModuleType):
 
 
 @contextmanager
-def put_off(module: str) -> Iterator[None]:
-    """Leave ``module`` out of the imports in this block, unless it has been imported or something is needed of it."""
-    if module in sys.modules:
-        yield
-        return
-    stand_in = sys.modules[module] = _Later(module)
+def put_off(*modules: str) -> Iterator[None]:
+    """Leave ``modules`` out of the imports in this block, unless they are there or something is needed of them."""
+    stand_ins = {name: _Later(name) for name in modules if name not in sys.modules and _is_installed(name)}
+    sys.modules.update(stand_ins)
     try:
         yield
     finally:
-        if sys.modules.get(module) is stand_in:
-            del sys.modules[module]
+        for name, stand_in in stand_ins.items():
+            if sys.modules.get(name) is stand_in:
+                del sys.modules[name]
+
+
+def _is_installed(name: str) -> bool:
+    """Whether there is such a module; whoever can do without it must be told so. Parts of a package are there."""
+    return "." in name or find_spec(name) is not None

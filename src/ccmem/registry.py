@@ -29,7 +29,7 @@ def _read() -> dict[str, str]:
 def load(name: str) -> Any:
     """The public thing of this name."""
     module = _LISTED[name]
-    with put_off("scipy.stats"):
+    with put_off("scipy.stats", "pandas"):
         return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
 
 

@@ -122,3 +122,24 @@ def test_scipy_stats_is_loaded_when_somebody_needs_it():
         "print(scipy.stats.norm is norm, float(norm.cdf(0)), scipy.stats.qmc.Sobol.__name__)"
     )
     assert run(code, PACKAGE.parent, "unused").stdout.split() == ["False", "True", "0.5", "Sobol"]
+
+
+def test_pandas_is_loaded_when_somebody_needs_it():
+    pytest.importorskip("pandas")
+    code = (
+        "import sys, ccmem; memory = ccmem.AdaptiveCCM(); print('pandas' in sys.modules);"
+        "import pandas as pd; memory.partial_fit(pd.DataFrame({'a': [1.0, 2.0], 'b': [3.0, 4.0]}));"
+        "print(*memory.feature_names_in_, pd.__name__, sys.modules['sklearn.utils.fixes'].pd.DataFrame is pd.DataFrame)"
+    )
+    assert run(code, PACKAGE.parent, "unused", NUMBA_DISABLE_JIT="1").stdout.split() == [
+        "False",
+        *("a", "b", "pandas", "True"),
+    ]
+
+
+def test_a_missing_pandas_stays_missing():
+    code = (
+        "import sys; sys.modules['pandas'] = None; import ccmem; ccmem.AdaptiveCCM();"
+        "print(sys.modules['sklearn.utils.fixes'].pd)"
+    )
+    assert run(code, PACKAGE.parent, "unused", NUMBA_DISABLE_JIT="1").stdout.strip() == "None"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, prefetch_row, row_sums
 from ccmem.kernels.lanes import LANES as LANES
 
@@ -221,11 +221,14 @@ def encode(winners: IntArray, n_units: int) -> BoolArray:
     return code
 
 
-@kernel
 def similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: FloatArray) -> None:
     """Cosine-like similarity of every row of ``X`` to every prototype."""
+    _similarities(X, prototypes, epsilon, out, np.empty(len(prototypes)))
+
+
+@kernel_in_place
+def _similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: FloatArray, h: FloatArray) -> None:
     n = prototypes.shape[0]
-    h = np.empty(n)
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
         dots(prototypes, 0, n, X[r], h)
@@ -233,22 +236,30 @@ def similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: Flo
             out[r, i] = h[i] * scale
 
 
-@kernel
 def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) -> None:
     """p-norm distance of every row of ``X`` to every prototype."""
+    _distances(X, prototypes, p, out, np.empty(len(prototypes)))
+
+
+@kernel_in_place
+def _distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray, h: FloatArray) -> None:
     n = prototypes.shape[0]
-    h = np.empty(n)
     for r in range(X.shape[0]):
         distance_powers(prototypes, n, X, r, p, h)
         for i in range(n):
             out[r, i] = root(h[i], p)
 
 
-@kernel
 def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray) -> None:
     """The most similar competing prototype of every row (-1 where none competes)."""
+    _most_similar(X, prototypes, competes, epsilon, winners, np.empty(len(prototypes)))
+
+
+@kernel_in_place
+def _most_similar(
+    X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray, h: FloatArray
+) -> None:
     n = prototypes.shape[0]
-    h = np.empty(n)
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
         dots(prototypes, 0, n, X[r], h)
@@ -259,11 +270,16 @@ def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, eps
         winners[r] = best
 
 
-@kernel
 def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float, winners: IntArray) -> None:
     """The nearest competing prototype of every row (-1 where none competes)."""
+    _nearest(X, prototypes, competes, p, winners, np.empty(len(prototypes)))
+
+
+@kernel_in_place
+def _nearest(
+    X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float, winners: IntArray, h: FloatArray
+) -> None:
     n = prototypes.shape[0]
-    h = np.empty(n)
     for r in range(X.shape[0]):
         distance_powers(prototypes, n, X, r, p, h)
         best, best_score = -1, np.inf

@@ -11,6 +11,7 @@ them.
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sys
 import threading
@@ -22,9 +23,10 @@ from typing import Any, TypeVar
 
 import numba
 from numba import types
-from numba.core import compiler, event
+from numba.core import caching, compiler, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 
 from ccmem._cache import cache_folder
 from ccmem.kernels.sources import source_digest
@@ -114,7 +116,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         previous = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(folder)  # read once, while the cache is made
         try:
-            self.enable_caching()
+            self._cache = _KernelCache(self.py_func)
         finally:
             numba.config.CACHE_DIR = previous
 
@@ -125,6 +127,29 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def get_overload(self, signature: Any) -> Any:
         return self._part.get_overload(signature)
+
+
+class _StoredKernel(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """What numba keeps of a kernel, without what only errors raised inside of numba's own functions would need."""
+
+    def reduce(self, result: Any) -> Any:
+        *kept, environments = result._reduce()
+        return *kept, tuple(one for one in environments if not one.globals["__name__"].startswith("numba."))
+
+    def rebuild(self, target_context: Any, stored: Any) -> Any:
+        if b"NRT_" in pickle.dumps(stored[0]):  # it allocates
+            rtsys.initialize(target_context)
+        return super().rebuild(target_context, stored)
+
+
+class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """numba's cache, without what numba loads first to be able to compile: that takes longer than all the rest."""
+
+    _impl_class = _StoredKernel
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target_context)
 
 
 class _PartCompiler(compiler.Compiler):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from ccmem.kernels.lanes import blend
 def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
     """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
     number = prototype.dtype.type
-    step, zero, least = number(rate), number(0.0), number(np.sqrt(np.finfo(prototype.dtype).tiny))
+    step, zero, least = number(rate), number(0.0), number(2.0**-63 if prototype.itemsize == 4 else 2.0**-511)
     for i in range(prototype.shape[0]):
         moved = prototype[i] + step * (x[i] - prototype[i])
         prototype[i] = zero if abs(moved) < least else moved

@@ -201,7 +201,7 @@ def learn_bounded(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArra
     return learn_rows(state, settings, X, winners, winners[:0], votes, False, h)
 
 
-@kernel
+@kernel_in_place
 def learn(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order; labels play no part, and there is no bound."""
-    return learn_rows(state, settings, X, winners, winners[:0], None, False, np.empty(state.prototypes.shape[0]))
+    """Learn rows in order; labels play no part, and there is no bound (so that ``costs`` of merging are free room)."""
+    return learn_rows(state, settings, X, winners, winners[:0], None, False, state.costs)

@@ -149,7 +149,7 @@ def absorb(mean: FloatArray, statistics: FloatArray, deviation: FloatArray, prod
     rate = max(1.0 / statistics[COUNT], slowest)
     statistics[VARIANCE] = (1.0 - rate) * (statistics[VARIANCE] + rate * dot(deviation, deviation))
     statistics[WEIGHT] = (1.0 - rate) * (1.0 - rate) * statistics[WEIGHT] + rate * rate
-    if not np.isnan(product):
+    if product == product:  # not NaN
         statistics[PAIRS] += 1.0
         pair_rate = max(1.0 / statistics[PAIRS], slowest)
         statistics[PRODUCT] += pair_rate * (product - statistics[PRODUCT])
