@@ -10,9 +10,11 @@ from sklearn.datasets import load_digits
 
 pytest.importorskip("torch")
 
+import torch
+
 from ccmem.rivals import Mnemonics
 from ccmem.rivals._network import Network
-from ccmem.rivals.mnemonics import learned_exemplars
+from ccmem.rivals.mnemonics import learned_exemplars, move
 
 X, Y = load_digits(return_X_y=True)
 X, Y = np.ascontiguousarray(X / 16.0, np.float32), Y.astype(np.int64)
@@ -70,3 +72,21 @@ def test_exemplars_move_and_stay_within_the_data() -> None:
     assert not any((row == X).all(axis=1).any() for row in kept)
     assert kept.min() >= 0
     assert kept.max() <= 1
+
+
+def test_moves_are_adams() -> None:
+    rng = np.random.default_rng(0)
+    ours = rng.random((5, 7), dtype=np.float32)
+    theirs = torch.tensor(ours, requires_grad=True)
+    adam = torch.optim.Adam([theirs], lr=0.05)
+    first, second = np.zeros((5, 7)), np.zeros((5, 7))
+    for step in range(1, 9):
+        slopes = rng.normal(size=(5, 7)).astype(np.float32)
+        slopes[step % 5] = 0.0  # a row that no step looked at goes on by what it had
+        theirs.grad = torch.tensor(slopes)
+        adam.step()
+        with torch.no_grad():
+            theirs.clamp_(0.2, 0.8)
+        move(ours, slopes, first, second, step, 0.05, 0.2, 0.8)
+    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-5)
+    assert {0.2, 0.8} <= set(np.round(ours.ravel().astype(float), 6))

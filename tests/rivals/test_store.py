@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ccmem.rivals import GDumb
 from ccmem.rivals._store import BalancedStore, Reservoir
 
 
@@ -85,3 +86,16 @@ def test_balanced_store_is_as_even_as_the_stream_allows(capacity: int, codes: li
     assert len(store) == min(smaller, len(codes))
     assert all(codes[int(x)] == code for x, code in zip(store.X[: len(store), 0], held, strict=True))
     assert sorted(slot for member in store.members for slot in member) == list(range(len(store)))
+
+
+def test_gdumb_trains_anew_only_if_its_store_changed() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = GDumb((3,), n_epochs=2, max_floats=60, random_state=0).partial_fit(X, y)
+    model.predict(X)
+    (network,) = model._trained
+    model.partial_fit(X[:6], y[:6])  # both classes have their share: nothing is taken in
+    model.predict(X)
+    assert model._trained == [network]
+    model.partial_fit(X[:1], [2])
+    assert model._trained == []

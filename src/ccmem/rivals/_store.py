@@ -96,7 +96,9 @@ class BalancedStore:
     def __len__(self) -> int:
         return self.held
 
-    def add(self, X: FloatArray, codes: IntArray) -> None:
+    def add(self, X: FloatArray, codes: IntArray) -> bool:
+        """Take rows in, or not; tell whether any was."""
+        changed = False
         for row, code in zip(X, codes.tolist(), strict=True):
             while len(self.members) <= code:
                 self.members.append([])
@@ -110,6 +112,8 @@ class BalancedStore:
                 slot = self._give_way()
             self.members[code].append(slot)
             self.X[slot], self.codes[slot] = row, code
+            changed = True
+        return changed
 
     def _give_way(self) -> int:
         """Drop a random sample of the largest class; its slot is free then."""

@@ -111,10 +111,11 @@ class GDumb(Rival):
 
     def _grow(self, n_classes: int) -> None:
         self._store.shrink(self._room(self._store.X.shape[1], n_classes))
+        self._trained = []
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
-        self._store.add(X, codes)
-        self._trained = []
+        if self._store.add(X, codes):
+            self._trained = []
 
     def _answer(self, X: FloatArray) -> IntArray:
         if not self._trained:

@@ -17,12 +17,14 @@ Needs the extra: ``pip install "ccmem[torch]"``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel
 from ccmem.parameters import Rule, integer, number
 from ccmem.predictors.network import unpack
 from ccmem.rivals._network import PAPER_SIZES, Network
@@ -39,6 +41,28 @@ def _torch() -> Any:
     except ImportError as problem:
         raise ImportError('Mnemonics needs PyTorch, which is not installed: pip install "ccmem[torch]"') from problem
     return torch
+
+
+@kernel
+def move(
+    E: FloatArray,
+    slopes: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    step: int,
+    rate: float,
+    low: float,
+    high: float,
+) -> None:
+    """Adam's step, in place and within bounds; its moments in double, whose squares do not vanish."""
+    scale, root = rate / (1.0 - 0.9**step), math.sqrt(1.0 - 0.999**step)
+    for r in range(E.shape[0]):
+        for i in range(E.shape[1]):
+            slope = np.float64(slopes[r, i])
+            first[r, i] = 0.9 * first[r, i] + 0.1 * slope
+            second[r, i] = 0.999 * second[r, i] + 0.001 * slope * slope
+            moved = E[r, i] - scale * first[r, i] / (math.sqrt(second[r, i]) / root + 1e-8)
+            E[r, i] = min(max(moved, low), high)
 
 
 def learned_exemplars(
@@ -60,30 +84,35 @@ def learned_exemplars(
     torch = _torch()
     layers = [torch.tensor(np.ascontiguousarray(layer)) for layer in unpack(network.state)]
     layers[-1] = layers[-1][torch.as_tensor(classes)]
-    E = torch.tensor(exemplars, requires_grad=True)
+    found = exemplars.copy()
+    E = torch.from_numpy(found)
     one_hot = torch.eye(len(classes), dtype=E.dtype)
     wanted, targets = one_hot[np.searchsorted(classes, labels)], one_hot[np.searchsorted(classes, codes)]
     rows = torch.as_tensor(X)
-    adam = torch.optim.Adam([E], lr=outer_rate)
+    slopes_of_all, first, second = np.zeros_like(found), np.zeros(found.shape), np.zeros(found.shape)
 
     def loss(weights: list[Any], inputs: Any, target: Any) -> Any:
-        for layer in weights[:-1]:
-            inputs = torch.relu(inputs @ layer[:, :-1].T + layer[:, -1])
-        scores = inputs @ weights[-1][:, :-1].T + weights[-1][:, -1]
-        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="sum")
+        n_layers = len(weights) // 2
+        for k in range(n_layers):
+            inputs = torch.addmm(weights[n_layers + k], inputs, weights[k].T)
+            if k < n_layers - 1:
+                inputs = torch.relu(inputs)
+        return torch.nn.functional.binary_cross_entropy_with_logits(inputs, target, reduction="sum")
 
-    for _ in range(n_outer):
-        weights = [layer.clone().requires_grad_() for layer in layers]
-        for _ in range(n_inner):
-            part = rng.permutation(len(E))[:EXEMPLARS_A_STEP]
-            slopes = torch.autograd.grad(loss(weights, E[part], wanted[part]), weights, create_graph=True)
+    for step in range(1, n_outer + 1):
+        weights = [layer[:, :-1].clone() for layer in layers] + [layer[:, -1].clone() for layer in layers]
+        for layer in weights:
+            layer.requires_grad_()
+        parts = np.array([rng.permutation(len(E))[:EXEMPLARS_A_STEP] for _ in range(n_inner)])
+        seen = E[parts].requires_grad_()  # only these have a slope: going back through all exemplars would cost most
+        for k, part in enumerate(parts):
+            slopes = torch.autograd.grad(loss(weights, seen[k], wanted[part]), weights, create_graph=True)
             weights = [layer - inner_rate * slope for layer, slope in zip(weights, slopes, strict=True)]
         part = rng.permutation(len(rows))[:ROWS_A_STEP]
-        (E.grad,) = torch.autograd.grad(loss(weights, rows[part], targets[part]), E)
-        adam.step()
-        with torch.no_grad():
-            E.clamp_(*bounds)
-    found: FloatArray = E.detach().numpy()
+        (slope,) = torch.autograd.grad(loss(weights, rows[part], targets[part]), seen)
+        np.add.at(slopes_of_all, parts, slope.numpy())
+        move(found, slopes_of_all, first, second, step, outer_rate, *bounds)
+        slopes_of_all[parts] = 0.0
     return found
 
 
