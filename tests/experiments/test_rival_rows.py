@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -58,8 +59,10 @@ def test_search_spaces_are_parameters_and_equally_large():
             allowed = inspect.signature(getattr(rivals, facts["model"])).parameters
             assert set(facts["search"]) | set(facts["parameters"]) <= set(allowed)
     for models in experiments.tuned().values():
-        counts = {len(found["candidates"]) for name, found in models.items() if name in experiments.rival_names()}
-        assert len(counts) <= 2  # nearest class mean has no more than two ways to go
+        for name in set(models) & set(experiments.rival_names()):
+            ways = math.prod(len(values) for values in experiments.rivals()["rows"][name]["search"].values())
+            assert len(models[name]["candidates"]) == 1 + min(3, ways)  # nearest class mean has two ways to go
+            assert models[name]["n_train"] == 6_000
 
 
 @pytest.fixture(scope="module")

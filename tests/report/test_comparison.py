@@ -10,7 +10,7 @@ import pytest
 
 from ccmem import experiments
 from ccmem.report import comparison_for_terminal, for_terminal, page, tables
-from ccmem.report.comparison import contenders, front
+from ccmem.report.comparison import by_budget, contenders, front
 from ccmem.report.comparison_figures import draw_comparison
 
 KEPT = Path(__file__).parents[2] / "studies" / "evidence" / "rivals"
@@ -44,7 +44,7 @@ def result():
 def test_contenders_hold_what_the_trials_say(result):
     found = {one.name: one for one in contenders(result)}
     assert len(found) == 5
-    assert found["replay-50k"].accuracy["strict"] == (0.5, 0.0)
+    assert found["replay-50k"].accuracy["strict"] == (0.5, None)
     assert found["replay-50k"].microseconds == 2.0
     np.testing.assert_allclose(found["replay-50k"].over_time["strict"], [0.6, 0.5])
 
@@ -54,6 +54,25 @@ def test_the_table_keeps_regimes_apart(result):
     order = [text.index(word) for word in ("replay-50k", "ccm-100k (ours)", "icarl-1m", "joint")]
     assert order == sorted(order)
     assert comparison_for_terminal({**result, "rows": {}}) == ""
+
+
+def test_budgets_that_do_not_fit_say_so(result):
+    head, *lines = by_budget(result)
+    cells = {line[0]: line[1:] for line in lines}
+    assert head == ("model", "50k", "100k", "400k", "1M", "as it is", "trials")
+    assert cells["replay"] == ("0.500", "0.700", "not run", "not run", "", "1")
+    assert cells["icarl, told tasks"][3] == "0.930"
+    result["rows"]["joint"]["trials"]["0"]["floats"] = 200_000
+    assert by_budget(result)[-1][1:] == ("does not fit", "does not fit", "", "", "0.970 with 200,000", "1")
+    assert by_budget({**result, "rows": {}}) == []
+
+
+def test_one_trial_has_no_spread(result):
+    assert "±" not in comparison_for_terminal(result)
+    assert "0.9300 (1 trial)" in for_terminal(tables(result)[0])
+    again = result["rows"]["icarl-1m"]["trials"]
+    again["1"] = json.loads(json.dumps(again["0"]))
+    assert "0.9300 ± 0.0000" in comparison_for_terminal(result)
 
 
 def test_rows_the_paper_quotes_are_compared_where_they_ran(result):

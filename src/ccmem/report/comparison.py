@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmem import experiments
 from ccmem._typing import FloatArray
 from ccmem.experiments.protocol import PAPER, PROTOCOLS, STRICT
 
@@ -28,9 +29,9 @@ class Contender:
     ours: bool
     floats: int
     """The most it held in any trial."""
-    accuracy: Mapping[str, tuple[float, float]]
-    """Protocol -> mean and standard deviation of ACC."""
-    transfer: Mapping[str, tuple[float, float]]
+    accuracy: Mapping[str, tuple[float, float | None]]
+    """Protocol -> mean and standard deviation of ACC; a single trial has none."""
+    transfer: Mapping[str, tuple[float, float | None]]
     over_time: Mapping[str, FloatArray]
     """Protocol -> mean accuracy on the tasks seen so far, after each."""
     microseconds: float
@@ -71,8 +72,8 @@ def _contender(name: str, row: Mapping[str, Any]) -> Contender:
     )
 
 
-def _spread(values: Sequence[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def _spread(values: Sequence[float]) -> tuple[float, float | None]:
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -96,8 +97,35 @@ def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return found
 
 
-def _figure(value: tuple[float, float] | None) -> str:
-    return "" if value is None else f"{value[0]:.4f} ± {value[1]:.4f}"
+def by_budget(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Strict ACC of every learner at every budget, its trials, where it does not fit; the head comes first."""
+    found = [one for one in contenders(result) if STRICT in one.accuracy]
+    budgets, facts = experiments.rivals()["budgets"], experiments.rivals()["rows"]
+    lines: list[tuple[str, ...]] = [("model", *budgets, "as it is", "trials")] if found else []
+    for family in dict.fromkeys(one.family for one in found):
+        at = {one.budget: one for one in found if one.family == family}
+        one = next(iter(at.values()))
+        told = ", told tasks" if one.regime == "own" and "told" not in one.family_title else ""
+        cells = []
+        for name, floats in budgets.items():
+            if floats in at:
+                cells.append(f"{at[floats].accuracy[STRICT][0]:.3f}")
+            elif name in facts.get(family, {}).get("too_small", ()) or (None in at and one.floats > floats):
+                cells.append("does not fit")
+            else:
+                cells.append("" if None in at else "not run")
+        own = f"{one.accuracy[STRICT][0]:.3f} with {one.floats:,}" if None in at else ""
+        trials = sorted({int(each.n_trials.split("/")[0]) for each in at.values()})
+        counted = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
+        lines.append((f"{one.family_title}{' (ours)' if one.ours else ''}{told}", *cells, own, counted))
+    return lines
+
+
+def _figure(value: tuple[float, float | None] | None) -> str:
+    if value is None:
+        return ""
+    mean, spread = value
+    return f"{mean:.4f}" if spread is None else f"{mean:.4f} ± {spread:.4f}"
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -63,7 +63,7 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
             ax.errorbar(
                 [one.floats for one in line],
                 [one.accuracy[protocol][0] for one in line],
-                yerr=[one.accuracy[protocol][1] for one in line],
+                yerr=[one.accuracy[protocol][1] or 0.0 for one in line],
                 color=colour,
                 marker=mark,
                 markersize=8 if ours else 6,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ccmem.report.comparison import HEAD, comparison_lines
+from ccmem.report.comparison import HEAD, by_budget, comparison_lines
 from ccmem.report.tables import Table, tables
 from ccmem.report.text import COMPARED, MEASURED, compared, measured, verdicts
 
@@ -80,7 +80,12 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
     parts += [_table(table) for table in tables(result)]
     comparison = comparison_lines(result)
     if comparison:
-        parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT, _lines([HEAD, *comparison])]
+        parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT]
+        parts += [
+            "<p>ACC, strict protocol, by budget of floats:</p>",
+            _lines(by_budget(result)),
+            _lines([HEAD, *comparison]),
+        ]
     for caption, png in figures:
         data = base64.b64encode(png).decode()
         parts.append(

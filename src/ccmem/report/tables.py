@@ -115,7 +115,7 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
     cells = []
     for metric in METRICS:
         values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
-        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
         printed = _printed(dataset, name).get(metric) if protocol == PAPER else None
         verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
         cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))

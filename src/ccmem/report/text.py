@@ -5,27 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ccmem.report.comparison import HEAD, comparison_lines
+from ccmem.report.comparison import HEAD, by_budget, comparison_lines
 from ccmem.report.tables import METRICS, NONE, QUOTED, Cell, Line, Table
 
 COMPARED = ("model", "metric", "paper", "ours", "difference", "verdict")
 
 
 def figure(mean: float | None, std: float | None) -> str:
-    """A mean and its spread over the trials."""
-    return "" if mean is None else f"{mean:.4f} ± {std:.4f}"
+    """A mean and its spread over the trials, if there are several."""
+    if mean is None:
+        return ""
+    return f"{mean:.4f} (1 trial)" if std is None else f"{mean:.4f} ± {std:.4f}"
 
 
 def compared(table: Table) -> list[tuple[str, ...]]:
     """Lines with a printed twin, a cell each: paper, ours, difference, verdict."""
     found: list[tuple[str, ...]] = []
+    most = max((line.n_trials for line in table.lines), default=0)
     for line in table.lines:
+        fewer = f" ({line.n_trials} trials)" if 1 < line.n_trials < most else ""
         for number, cell in enumerate(cell for cell in line.cells if cell.paper is not None):
             assert cell.paper is not None
             gap = cell.difference
             found.append(
                 (
-                    line.title if number == 0 else "",
+                    line.title + fewer if number == 0 else "",
                     cell.metric,
                     figure(*cell.paper),
                     "quoted, not run" if cell.verdict == QUOTED else figure(cell.mean, cell.std),
@@ -105,6 +109,12 @@ def comparison_for_markdown(result: Mapping[str, Any]) -> str:
     """The same as Markdown."""
     lines = comparison_lines(result)
     return f"### {result['dataset']['title']}, at equal memory\n\n{_piped([HEAD, *lines])}\n" if lines else ""
+
+
+def budgets_for_markdown(result: Mapping[str, Any]) -> str:
+    """Strict ACC by budget as Markdown."""
+    lines = by_budget(result)
+    return f"### {result['dataset']['title']}, strict ACC by budget\n\n{_piped(lines)}\n" if lines else ""
 
 
 def _piped(lines: Sequence[Sequence[str]]) -> str:

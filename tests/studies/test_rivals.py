@@ -1,0 +1,40 @@
+"""Rivals beside published figures: the kept runs are of the cases that are listed, and near enough to be explained."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from studies import rivals as study
+
+CASES = {entry["title"]: entry for entry in study._cases()}
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_a_case_has_room_for_just_so_many_images(title: str) -> None:
+    entry = CASES[title]
+    model = study._model(entry)
+    X, y = np.zeros((10, 784), np.float32), np.arange(10)
+    model.partial_fit(X, y)
+    store = model._store
+    assert (store.capacity if hasattr(store, "capacity") else len(store.X)) == entry["stored"]
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_kept_runs_are_near_the_published_figure(title: str) -> None:
+    path = study.KEPT / "published.json"
+    if not path.is_file():
+        pytest.skip("no kept results beside this copy")
+    kept = json.loads(path.read_text())
+    if title not in kept:
+        pytest.skip("not run yet")
+    entry = CASES[title]
+    assert kept[title]["stored"] == entry["stored"]
+    assert kept[title]["parameters"] == entry["parameters"]
+    assert abs(np.mean(kept[title]["ACC"]) - entry["figure"]) <= entry["within"]
+    assert f"{entry['published']} {entry['figure']:.3f}" in study.published_table(kept)
