@@ -92,7 +92,8 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
         lines = _quoted(name, rows) + lines
     trials = sorted({line.n_trials for line in lines if line.n_trials})
     counted = " to ".join(str(count) for count in {trials[0]: 0, trials[-1]: 0}) if trials else "0"
-    notes = [f"{counted} trials; {about['n_train']:,} training images, {about['n_test']:,} test images"]
+    word = "trial" if counted == "1" else "trials"
+    notes = [f"{counted} {word}; {about['n_train']:,} training images, {about['n_test']:,} test images"]
     theirs = experiments.paper()["n_train"].get(name)
     if protocol == PAPER and theirs is not None and theirs != about["n_train"]:
         notes.append(f"the paper learned from {theirs:,} training images, these runs from {about['n_train']:,}")
