@@ -1,10 +1,11 @@
 """A soak: `ccmem learn` on an endless pipe, stopped, killed and started again: is memory flat, do results drift?
 
-    python -m studies.soak --minutes 60 --rate 2000
+    python -m studies.soak --minutes 60 --rate 2000 --out soak.json
 
-A pipe is fed with a made-up stream at a steady rate. Every so often the learner is ended, in turn by SIGTERM, SIGHUP,
-SIGKILL and the end of the pipe, and a new one goes on: the feeder asks the checkpoint how many rows it has learned and
-goes on with the next. In the end the same rows are learned in one piece, and both models are compared byte for byte.
+A pipe is fed with a made-up stream at a steady rate. Again and again the learner is ended, in turn by SIGTERM, SIGKILL,
+SIGHUP and the end of the pipe, after short runs and long ones (a leak needs a long one to show), and a new one goes on:
+the feeder asks the checkpoint how many rows it has learned and goes on with the next. In the end the same rows go
+through a learner in one piece: both models must be the same bytes, both files of events the same events.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,13 +20,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from ccmem.living.learner import Learner
 from ccmem.streams.drift import drifting_sensors
 
-ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, None)
+ENDS: dict[signal.Signals | None, int] = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGHUP: 129, None: 0}
+"""How a learner is ended (None: the pipe ends), and with which code it should."""
+SHARES = (0.1, 0.1, 0.2, 1.0, 0.1)
+"""How long it runs, in turn, as a share of the longest run; five and the four ends above have no common factor."""
+HEADER = b"sensor_0,sensor_1,sensor_2,sensor_3,state\n"
 BLOCK = 200_000
 
 
@@ -39,84 +42,104 @@ def lines(first: int) -> Iterator[bytes]:
             yield (",".join(map(repr, x)) + f",{state or ''}\n").encode()
 
 
-def resident(process: int) -> int:
-    """Resident size in KiB."""
+def resident(process: int) -> float:
+    """Resident size in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
-def run(checkpoint: Path, rows: int, rate: int, seconds: float, end: signal.Signals | None) -> list[int]:
-    """Feed a learner for some time, end it, and return its resident sizes in the second half."""
-    command = [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "csv", "--checkpoint", str(checkpoint)]
-    options = ["--every", "20000", "--every-seconds", "5", "--quiet"]
-    start = [] if rows else ["--label", "state"]
-    sizes = []
-    with subprocess.Popen([*command, *options, *start], stdin=subprocess.PIPE) as process:
+def learner(folder: Path, begun: bool) -> subprocess.Popen[bytes]:
+    """A learner that reads from a pipe of ours."""
+    files = ["--checkpoint", str(folder / "m.safetensors"), "--events", str(folder / "e.jsonl")]
+    options = ["--every", "20000", "--every-seconds", "5", "--quiet", *([] if begun else ["--label", "state"])]
+    command = [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "csv", *files, *options]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(HEADER)
+    return process
+
+
+def run(folder: Path, rows: int, rate: int, seconds: float, end: signal.Signals | None) -> list[float]:
+    """Feed a learner for some time, end it, and return its resident sizes, one a second."""
+    process, source, sizes = learner(folder, rows > 0), lines(rows), []
+    with process:
         assert process.stdin is not None
-        process.stdin.write(b"sensor_0,sensor_1,sensor_2,sensor_3,state\n")
-        source, began = lines(rows), time.monotonic()
-        while time.monotonic() - began < seconds:
+        process.stdin.write(b"".join(itertools.islice(source, 5000)))  # more than a pipe holds: it is reading by now
+        process.stdin.flush()
+        began = time.monotonic()
+        for tick in itertools.count(1):
+            if time.monotonic() - began >= seconds:
+                break
             process.stdin.write(b"".join(itertools.islice(source, rate // 5)))
             process.stdin.flush()
-            time.sleep(0.2)
-            if time.monotonic() - began > seconds / 2:
+            if tick % 5 == 0:
                 sizes.append(resident(process.pid))
-        if end is not None:
-            process.send_signal(end)
-        else:
+            time.sleep(max(0.0, began + tick / 5 - time.monotonic()))
+        if end is None:
             process.stdin.close()
-        try:
-            process.wait(timeout=600)
-        finally:
-            process.stdin = None  # what it had not read is lost with it
+        else:
+            process.send_signal(end)
+        code = process.wait(timeout=1800)
+        process.stdin = None  # what it had not read is lost with it
+    if code != ENDS[end]:
+        raise SystemExit(f"ended with {code} instead of {ENDS[end]}")
     return sizes
 
 
-def main() -> None:
+def same_in_one_piece(folder: Path) -> bool:
+    """Whether a learner that is never stopped makes the same model and the same events of the same rows."""
+    rows = Learner.load(folder / "m.safetensors").rows
+    (folder / "whole").mkdir()
+    with learner(folder / "whole", False) as process:
+        assert process.stdin is not None
+        source = itertools.islice(lines(0), rows)
+        while part := b"".join(itertools.islice(source, 5000)):
+            process.stdin.write(part)
+        process.stdin.close()
+        if process.wait() != 0:
+            return False
+    models, events = [], []
+    for place in (folder, folder / "whole"):
+        models.append(Learner.load(place / "m.safetensors").model.to_bytes())
+        told = [json.loads(line) for line in (place / "e.jsonl").open()]
+        events.append([{**event, "row": None} for event in told])  # rows are counted anew in every pipe
+    return models[0] == models[1] and events[0] == events[1]
+
+
+def main() -> int:
     """Run the soak and print what it found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=int, default=2000, help="rows a second")
-    parser.add_argument("--restart", type=float, default=90.0, help="seconds between restarts")
+    parser.add_argument("--longest", type=float, default=600.0, help="seconds of the longest run (default 600)")
+    parser.add_argument("--out", metavar="FILE", help="also write what was found to FILE")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder) / "m.safetensors"
-        began, sizes, restarts = time.monotonic(), [], 0
-        for end in itertools.cycle(ENDS):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a learner would rightly go on after it
+    with tempfile.TemporaryDirectory() as name:
+        folder, began = Path(name), time.monotonic()
+        runs: list[dict[str, Any]] = []
+        for end, share in zip(itertools.cycle(ENDS), itertools.cycle(SHARES), strict=False):
             left = args.minutes * 60 - (time.monotonic() - began)
             if left <= 0:
                 break
+            checkpoint = folder / "m.safetensors"
             rows = Learner.load(checkpoint).rows if checkpoint.exists() else 0
-            sizes.append(run(checkpoint, rows, args.rate, min(args.restart, left), end))
-            restarts += 1
-            peak = max(sizes[-1], default=0) / 1024
-            print(f"{rows:>12,} rows before run {restarts}, peak {peak:.1f} MiB", flush=True)
-        learner = Learner.load(checkpoint)
-        whole = type(learner.model)(learner.model.memory)
-        seen = 0
-        while seen < learner.rows:
-            part = list(itertools.islice(lines(seen), min(50_000, learner.rows - seen)))
-            cells = [line.decode().rstrip("\n").split(",") for line in part]
-            X = np.array([[float(value) for value in row[:4]] for row in cells])
-            whole.partial_fit(X, np.array([row[4] or None for row in cells], object))
-            seen += len(part)
-        learner.model.memory_.__dict__.pop("feature_names_in_", None)
-        learner.model.save(Path(folder) / "parts")
-        whole.save(Path(folder) / "whole")
-        same = (Path(folder) / "parts").read_bytes() == (Path(folder) / "whole").read_bytes()
-        peaks = [max(run, default=0) / 1024 for run in sizes]
-        middle = len(peaks) // 2
-        facts = {
-            "minutes": round((time.monotonic() - began) / 60, 1),
-            "rows": learner.rows,
-            "runs": restarts,
-            "peak_mib_first_half": round(max(peaks[:middle], default=0.0), 1),
-            "peak_mib_second_half": round(max(peaks[middle:], default=0.0), 1),
-            "same_bytes_as_in_one_piece": same,
-        }
-        print(json.dumps(facts))
-        os._exit(0 if same else 1)
+            sizes = run(folder, rows, args.rate, min(args.longest * share, left), end)
+            later = sizes[len(sizes) // 4 :] or [0.0]
+            facts = {"from_row": rows, "seconds": len(sizes), "ended_by": end.name if end else "end of pipe"}
+            runs.append({**facts, "mib_after_a_quarter": round(later[0], 1), "mib_most_since": round(max(later), 1)})
+            print(json.dumps(runs[-1]), flush=True)
+        minutes = (time.monotonic() - began) / 60
+        events = sum(1 for _ in (folder / "e.jsonl").open())
+        same = same_in_one_piece(folder)
+        rows = Learner.load(folder / "m.safetensors").rows
+    found = {"minutes": round(minutes, 1), "rows": rows, "runs": len(runs), "events": events}
+    found |= {"same_model_and_events_as_in_one_piece": same, "each_run": runs}
+    print(json.dumps(found, indent=1))
+    if args.out:
+        Path(args.out).write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if same else 1
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

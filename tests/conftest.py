@@ -6,12 +6,16 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("usual", deadline=None, max_examples=60, suppress_health_check=_quiet)
 settings.register_profile("few", deadline=None, max_examples=8, suppress_health_check=_quiet)
-settings.load_profile("few" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "usual")
+settings.register_profile(  # studies/mutants.py: that there is a failure is enough, and it is the same every time
+    "mutants", settings.get_profile("few"), phases=[Phase.explicit, Phase.generate], derandomize=True, database=None
+)
+_plain = "mutants" if os.environ.get("CCMEM_MUTANTS") == "1" else "few"
+settings.load_profile(_plain if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "usual")
 
 
 @pytest.fixture(scope="session")

@@ -172,6 +172,23 @@ def test_several_winners_weigh_their_shares_by_similarity(balanced):
     assert clf.predict_one(x[0]) == clf.predict(x)[0]
 
 
+def test_several_winners_weigh_their_shares_by_distance_squared():
+    clf = classifier(n_winners=2).fit([[0.0], [10.0]], ["low", "high"])
+    weight = ((2.0 / 8.0) ** 2) ** 8
+    np.testing.assert_allclose(clf.predict_proba([[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("label_use", ["merge", "guide"])
+def test_labels_stay_beside_their_rows_when_a_memory_needs_more_room_in_a_chunk(label_use):
+    X = np.repeat(np.eye(12), 120, axis=0)  # twelve blocks, and room for four at first
+    y = np.repeat(np.arange(12), 120)
+    whole = ModalClassifier(AdaptiveCCM(n_slots=1), label_use=label_use).partial_fit(X, y)
+    assert whole.memory_.n_blocks_ == 12
+    assert whole.predict(np.eye(12)).tolist() == list(range(12))
+    assert whole.votes_.sum(axis=1).tolist() == whole.memory_.win_counts_.tolist()
+    np.testing.assert_array_equal(np.diag(np.diag(whole.votes_)), whole.votes_)
+
+
 def test_a_rare_class_is_heard_when_balanced():
     X = np.array([[1.0, 0.0]] * 13 + [[0.0, 1.0]] * 90)
     y = ["common"] * 10 + ["rare"] * 3 + ["common"] * 90

@@ -126,6 +126,35 @@ def test_validation_never_touches_the_test_part():
     assert set(split.stream(0).indices) == set(split.rows)
 
 
+def test_validation_goes_by_its_seed():
+    data = datasets.load("digits")
+    one, same, other = (Benchmark.validation(data, seed=seed) for seed in (1, 1, 2))
+    assert one.rows.tolist() == same.rows.tolist() != other.rows.tolist()
+
+
+def test_a_place_that_a_task_does_not_have_is_no_class():
+    X, y = np.eye(5).repeat(4, axis=0), np.arange(5).repeat(4)
+    uneven = Benchmark._grouped(X, y, np.arange(20), X, y, ((0, 1, 2), (3, 4)))
+    assert uneven.width == 3
+    assert protocol._class_at(uneven, 1, np.array([0, 1, 2])).tolist() == [3, 4, -1]
+    outcomes = run(memory(), uneven, uneven.stream(0))
+    for outcome in outcomes.values():
+        assert outcome.R.shape == (2, 2)
+        assert outcome.metrics()["ACC"] == pytest.approx(outcome.R[-1].mean())
+
+
+@pytest.mark.parametrize("model", [memory(), Recorder()], ids=["memory", "network"])
+def test_rows_of_tasks_that_never_came_have_no_answer(benchmark, model):
+    from ccmem.streams import recurring_tasks
+
+    stream = recurring_tasks(benchmark.y, [1], random_state=0)
+    for outcome in run(model, benchmark, stream).values():
+        assert [int((outcome.predicted[part] == -1).sum()) for part in benchmark.test_parts] == [
+            0 if task == 1 else part.stop - part.start for task, part in enumerate(benchmark.test_parts)
+        ]
+        assert np.isnan(np.delete(outcome.R, 1, axis=1)).all()
+
+
 def test_recurring_tasks_have_a_row_a_visit(benchmark):
     from ccmem.streams import recurring_tasks
 

@@ -47,6 +47,8 @@ def test_scores_by_hand(
 def test_options_of_the_score() -> None:
     late = score_events([new(19, 1)], [10], max_delay=5)
     assert (late.found, late.missed, late.false_alarms, late.returns, late.right_recalls) == (0, 1, 1, None, None)
+    just = score_events([new(15, 1)], [10], max_delay=5)
+    assert (just.found, just.delays) == (1, (5,))
     lines = [{**new(12, 1)._asdict(), "file": "a.csv", "row": 13}]
     assert score_events(lines, [10]).delays == (2,)
     assert score_events([new(3, 1)], []).false_alarms == 1

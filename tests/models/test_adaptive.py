@@ -10,7 +10,10 @@ from sklearn.base import clone
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
+from ccmem.models.adaptive.kernels import open_slot, refuses
+from ccmem.models.adaptive.merging import TO_FIND, merge_cheapest
 from ccmem.models.adaptive.signature import (
     COUNT,
     N_STATISTICS,
@@ -27,6 +30,7 @@ from ccmem.models.adaptive.signature import (
     reach,
 )
 from ccmem.models.adaptive.state import Tuning
+from ccmem.models.adaptive.units_twin import Unit, merge
 from ccmem.streams.drift import drifting_sensors
 from zoo import adaptive_twin, assert_same, snapshot
 
@@ -506,3 +510,69 @@ def test_constant_columns_and_rare_codes_raise_no_alarm_and_a_constant_that_move
 def test_a_random_walk_is_hardly_ever_a_change():
     X = np.cumsum(np.random.default_rng(0).normal(size=(50_000, 8)), axis=0)
     assert len(AdaptiveCCM().partial_fit(X).events_) <= 2
+
+
+# Its units -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_slot_refuses_when_more_than_three_quarters_are_of_another_label():
+    votes = np.array([[3, 1], [4, 1], [0, 0]])
+    assert [refuses(votes, unit, 1) for unit in range(3)] == [False, True, False]
+    assert not refuses(votes, 1, 0)
+
+
+def test_a_new_unit_knows_nothing_of_the_one_that_had_its_place():
+    memory = AdaptiveCCM(n_slots=3, max_units=8).partial_fit(clusters(0)(200))
+    state, unit = memory._state, memory.n_units_
+    assert unit < 8
+    state.errors[:] = 7.0
+    state.partners[:] = 1
+    assert open_slot(state, memory._settings(), 0, np.ones(16), 0.25) == unit
+    assert (state.errors[0], state.errors[unit], state.partners[unit], state.wins[unit]) == (0.0, 0.0, TO_FIND, 0)
+
+
+def test_a_block_that_was_in_use_is_searched_anew_for_units_to_merge():
+    memory = AdaptiveCCM(n_slots=3, max_units=40).partial_fit(clusters(0)(400))
+    first = memory.n_units_
+    memory._state.partners[:first] = 1
+    memory.partial_fit(clusters(1)(400))
+    assert kinds(memory) == [("new_block", 1)]
+    assert (memory._state.partners[:first] == TO_FIND).all()
+
+
+def test_merges_are_those_of_the_twin_where_everything_ties():
+    """Few directions, equal wins: nearly every pair costs the same, so that the rules for ties decide."""
+    directions = np.concatenate([np.eye(3), np.eye(3)[[1, 2, 0]] + np.eye(3)])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    memory = AdaptiveCCM(n_slots=3, max_units=10).partial_fit(np.eye(3))
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        state, n = memory._state, 10
+        state.prototypes[:n] = directions[rng.integers(0, 6, n)]
+        state.wins[:n] = rng.integers(1, 3, n)
+        state.rates[:n] = rng.choice([0.25, 0.5], n)
+        state.errors[:n] = 1.0
+        state.unit_blocks[:n] = rng.integers(0, 2, n)
+        state.partners[:n] = TO_FIND
+        state.counters[UNITS], state.counters[JOURNALED] = n, 0
+        votes = rng.integers(0, 2, (n + 1, 2))
+        units = []
+        for i in range(n):
+            unit = Unit(state.prototypes[i].copy(), float(state.rates[i]), int(state.unit_blocks[i]), 2)
+            unit.C, unit.E, unit.votes = int(state.wins[i]), 1.0, votes[i].tolist()
+            units.append(unit)
+        for _ in range(5):
+            sizes = np.bincount(state.unit_blocks[: len(units)], minlength=2)
+            if sizes.max() < 3:
+                break
+            state.counters[JOURNALED] = 0
+            merge_cheapest(state, votes, sizes > 2)
+            merge(units, 2)
+            known = len(units)
+            assert state.counters[UNITS] == known
+            np.testing.assert_array_equal(state.prototypes[:known], [unit.M for unit in units])
+            assert state.wins[:known].tolist() == [unit.C for unit in units]
+            assert state.rates[:known].tolist() == [unit.v for unit in units]
+            assert state.errors[:known].tolist() == [unit.E for unit in units]
+            assert state.unit_blocks[:known].tolist() == [unit.block for unit in units]
+            assert votes[:known].tolist() == [unit.votes for unit in units]

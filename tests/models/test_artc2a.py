@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmem import ARTC2A, ModalClassifier
+from ccmem.models.artc2a import naive
 
 
 def unit_rows(seed, n_rows, width):
@@ -80,3 +81,24 @@ def test_many_merges_in_one_chunk_outlive_the_journal():
     X = unit_rows(3, 3000, 3)
     whole = ModalClassifier(ARTC2A(4, vigilance=1.0, vigilance_reset="pair")).partial_fit(X, np.arange(3000) % 7)
     assert whole.votes_.sum() == 3000
+
+
+def test_a_merge_that_writes_two_lines_has_room_for_both():
+    """The first merge writes one line, each further one two: the journal is full but for one line at some time."""
+    rows = np.eye(40)
+    near = 0.8 * rows[:1] + 0.6 * rows[39:]
+    X = np.concatenate([rows[:4], near, rows[4:39]])
+    classifier = ModalClassifier(ARTC2A(4, vigilance=0.9)).partial_fit(X, np.arange(40) % 3)
+    np.testing.assert_array_equal(classifier.votes_.sum(axis=1), classifier.memory_.win_counts_)
+    assert classifier.votes_.sum() == 40
+
+
+def test_every_merge_is_of_the_closest_pair():
+    """Also where the unit that filled the last gap belongs to it."""
+    X = unit_rows(5, 150, 12)
+    memory = ARTC2A(6, vigilance=1.0, vigilance_reset="pair")
+    winners = memory._learn(memory._check_chunk(X)).winners
+    expected = naive(X, 6, 1.0, 0.02, 1.0, "pair")
+    np.testing.assert_array_equal(winners, expected["winners"])
+    np.testing.assert_array_equal(memory.prototypes_, expected["prototypes_"])
+    assert memory.win_counts_.tolist() == expected["win_counts_"]

@@ -54,6 +54,15 @@ def test_consecutive_counters_forgive_and_cumulative_do_not():
     assert small(counters="cumulative").partial_fit(mixed).n_blocks_ == 2
 
 
+def test_a_hit_forgives_recalls_too():
+    memory = small(recall_limit=2).partial_fit(stream((A, 30), (B, 30), (A, 2)))
+    assert memory.recall_counts_.tolist() == [2, 0]
+    memory.learn_one(B)
+    assert memory.recall_counts_.tolist() == [0, 0]
+    assert memory.partial_fit(stream((A, 2))).task_pointer_ == 1
+    assert memory.partial_fit(stream((A, 1))).task_pointer_ == 0
+
+
 def test_consecutive_recall_needs_a_limit_within_the_alarm():
     parts = (A, 30), (B, 30), (A, 30)
     assert small(recall_limit=5).partial_fit(stream(*parts)).n_blocks_ == 3
