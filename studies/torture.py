@@ -11,6 +11,7 @@ does). A clock that jumps is simulated by setting the wall clock at random as fa
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import json
 import os
@@ -21,28 +22,69 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, OnlineMLP, load
+from ccmem import (
+    ARTC2A,
+    CCM,
+    AdaptiveCCM,
+    CheckpointError,
+    DiscriminantClassifier,
+    GatedMLP,
+    IncrementalGMM,
+    IncrementalWTA,
+    ModalClassifier,
+    OnlineMLP,
+    PatchLayer,
+    Stack,
+    from_bytes,
+    load,
+)
 from ccmem.cli import main as ccmem
 from ccmem.streams.drift import drifting_sensors
 from ccmem.streams.write import write_table
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from forgery import forge
+
 FORMATS = ("csv", "ndjson", "parquet", "arrow", "npy", "npz")
-MODELS = {
+LEARNED: dict[str, list[str]] = {
     "adaptive": ["n_slots=3"],
-    "ccm": ["n_slots=2", "vigilance=0.5", "commit_limit=5"],
+    "adaptive, bounded": ["n_slots=3", "max_units=8"],
+    "adaptive, windows": ["n_slots=3"],
+    "ccm": ["n_slots=2", "vigilance=0.5", "commit_limit=5", "alarm_limit=10", "recall_limit=8"],
     "wta": ["n_units=4"],
     "gmm": ["n_units=4"],
     "artc2a": ["max_units=10"],
     "mlp": ["hidden_sizes=(5,)"],
+    "gated": ["hidden_sizes=(5,)", "gated_units=2"],
+    "discriminant": ["n_axes=1"],
 }
+"""What `ccmem learn` is tried with: a word of the command (up to a comma), and parameters."""
+BLOCKY = {"n_slots": 2, "alarm_limit": 3, "recall_limit": 2, "commit_limit": 1, "random_state": 0}
+MODELS: dict[str, Callable[[], Any]] = {
+    "adaptive": lambda: ModalClassifier(AdaptiveCCM(n_slots=3)),
+    "adaptive, merge": lambda: ModalClassifier(AdaptiveCCM(n_slots=3, max_units=6), label_use="merge"),
+    "adaptive, guide": lambda: ModalClassifier(AdaptiveCCM(n_slots=3), label_use="guide", n_winners=2),
+    "ccm": lambda: ModalClassifier(CCM(**BLOCKY), metric="shared"),
+    "wta": lambda: ModalClassifier(IncrementalWTA(4, random_state=0)),
+    "gmm": lambda: ModalClassifier(IncrementalGMM(4, random_state=0)),
+    "artc2a": lambda: ModalClassifier(ARTC2A(5, random_state=0)),
+    "mlp": lambda: OnlineMLP((4,), random_state=0),
+    "gated": lambda: GatedMLP(CCM(**BLOCKY), hidden_sizes=(6,), gated_units=2, random_state=0),
+    "discriminant": lambda: DiscriminantClassifier(n_axes=2),
+    "stack": lambda: Stack([PatchLayer(4, patch_size=2, grid=1, random_state=0)], DiscriminantClassifier(n_axes=1)),
+}
+"""What is tried in Python, on images of 4 x 4."""
+COUNTS = Counter[str]()
+"""What was tried, and how often."""
 Trial = Callable[[random.Random, Path], None]
 
 
@@ -62,121 +104,253 @@ def in_child(command: list[str], prepare: Callable[[], Any] = lambda: None) -> i
     return os.waitpid(child, 0)[1]
 
 
-def learning(rng: random.Random, folder: Path) -> tuple[list[str], Path]:
-    """A source, and the command that learns it."""
-    kind, (model, settings) = rng.choice(FORMATS), rng.choice(list(MODELS.items()))
+def learning(rng: random.Random, folder: Path) -> list[str]:
+    """The command that learns a source of some format with some model."""
+    kind, (model, settings) = rng.choice(FORMATS), rng.choice(list(LEARNED.items()))
     stream = drifting_sensors(2000, 3, segment=300, seed=rng.randrange(1000))
     write_table(folder / f"s.{kind}", stream.names, stream.chunks())
     parameters = [word for setting in settings for word in ("--param", setting)]
+    label = ["--features", ",".join(stream.names), "--window", "20"] if "windows" in model else ["--label", "state"]
     every = ["--every", str(rng.choice((50, 300, 1000))), "--scale", rng.choice(("none", "unit", "standard"))]
-    words = ["learn", str(folder / f"s.{kind}"), "--label", "state", "--model", model, *parameters, *every]
-    return [*words, "--events", str(folder / "e.jsonl"), "--checkpoint"], folder / f"s.{kind}"
+    words = ["learn", str(folder / f"s.{kind}"), *label, "--model", model.partition(",")[0], *parameters, *every]
+    COUNTS[f"{kind} files"] += 1
+    COUNTS[model] += 1
+    return [*words, "--events", str(folder / "e.jsonl"), "--checkpoint", str(folder / "m")]
 
 
-def killed(rng: random.Random, folder: Path) -> None:
-    """A run killed at random moments ends with the bytes of one that was not."""
-    command, _ = learning(rng, folder)
-    assert in_child([*command, str(folder / "m")]) == 0
+def spent() -> float:
+    """Processor time of all children so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def whole_run(command: list[str], folder: Path) -> float:
+    """Run the command to its end and put its results aside; how much of the processor it took."""
+    before = spent()
+    assert in_child(command) == 0
     (folder / "m").rename(folder / "whole")
     (folder / "e.jsonl").rename(folder / "whole.jsonl")
-    for _ in range(rng.randrange(1, 6)):
-        seconds = rng.uniform(0.001, 0.3)
-        in_child([*command, str(folder / "m")], lambda s=seconds: signal.setitimer(signal.ITIMER_PROF, s))
-    assert in_child([*command, str(folder / "m")]) == 0
+    return spent() - before
+
+
+def check_same(folder: Path) -> None:
+    """Compare what is there with what was put aside."""
     assert (folder / "m").read_bytes() == (folder / "whole").read_bytes()
     assert (folder / "e.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
 
 
+def killed(rng: random.Random, folder: Path) -> None:
+    """A run killed at random moments ends with the bytes of one that was not."""
+    command = learning(rng, folder)
+    seconds = whole_run(command, folder)
+    for _ in range(rng.randrange(1, 6)):
+        moment = rng.uniform(0.001, seconds)
+        status = in_child(command, lambda s=moment: signal.setitimer(signal.ITIMER_PROF, s))
+        COUNTS["kills"] += os.WIFSIGNALED(status)
+    assert in_child(command) == 0
+    check_same(folder)
+
+
+def killed_fleet(rng: random.Random, folder: Path) -> None:
+    """The same for memories by key."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from ccmem.commands import fleet
+    from ccmem.fleet import local
+
+    n, keys = 600, 5
+    X = np.random.default_rng(rng.randrange(1000)).random((n, 2)) + np.repeat(np.eye(2), n // 2, axis=0)
+    table = pa.table({"k": [f"m{i % keys}" for i in range(n)], "t": np.arange(n), "a": X[:, 0], "b": X[:, 1]})
+    parquet.write_table(table, folder / "s.parquet", row_group_size=100)
+
+    def learn(store: Path) -> None:
+        words = ["learn", str(folder / "s.parquet"), "--store", str(store), "--key", "k", "--order", "t"]
+        parser = argparse.ArgumentParser()
+        fleet.configure(parser)
+        args = parser.parse_args([*words, "--buckets", "3", "--param", "n_slots=2"])
+        local.learn(fleet._store(args), args.sources, local.in_turn, round_rows=200)
+
+    def content(store: Path) -> dict[str, bytes]:
+        files = sorted(file for file in store.rglob("*") if file.is_file() and file.suffix in (".arrow", ".parquet"))
+        return {str(file.relative_to(store)): file.read_bytes() for file in files}
+
+    before = spent()
+    assert in_child([], lambda: finish(learn, folder / "whole")) == 0
+    seconds = spent() - before
+    for _ in range(rng.randrange(1, 6)):
+        moment = rng.uniform(0.001, seconds)
+
+        def attempt(moment: float = moment) -> None:
+            signal.setitimer(signal.ITIMER_PROF, moment)
+            finish(learn, folder / "s")
+
+        COUNTS["kills of fleets"] += os.WIFSIGNALED(in_child([], attempt))
+    assert in_child([], lambda: finish(learn, folder / "s")) == 0
+    assert content(folder / "s") == content(folder / "whole")
+    assert content(folder / "whole")
+
+
+def finish(task: Callable[[Path], None], argument: Path) -> None:
+    """Do a task, then end the process."""
+    task(argument)
+    os._exit(0)
+
+
 def full_disk(rng: random.Random, folder: Path) -> None:
     """A disk that is full at a random size leaves a checkpoint that goes on to the same end."""
-    command, _ = learning(rng, folder)
-    assert in_child([*command, str(folder / "m")]) == 0
-    (folder / "m").rename(folder / "whole")
-    (folder / "e.jsonl").unlink()
+    command = learning(rng, folder)
+    whole_run(command, folder)
     limit = rng.randrange(100, 20_000)
 
     def prepare() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
-    in_child([*command, str(folder / "m")], prepare)
+    COUNTS["disks that were full"] += in_child(command, prepare) != 0
     if (folder / "m").exists():
         load(folder / "m")
-    assert in_child([*command, str(folder / "m")]) == 0
-    assert (folder / "m").read_bytes() == (folder / "whole").read_bytes()
+    assert in_child(command) == 0
+    check_same(folder)
 
 
 def jumping_clock(rng: random.Random, folder: Path) -> None:
     """The wall clock jumps while a run goes on."""
-    command, _ = learning(rng, folder)
-    assert in_child([*command, str(folder / "m")]) == 0
-    (folder / "m").rename(folder / "whole")
-    (folder / "e.jsonl").unlink()
+    command = learning(rng, folder)
+    whole_run(command, folder)
 
     def prepare() -> None:
         time.time = lambda: rng.uniform(0, 4e9)  # type: ignore[assignment]
+        time.localtime = lambda *_: time.gmtime(rng.uniform(0, 4e9))  # type: ignore[assignment]
 
-    assert in_child([*command, str(folder / "m")], prepare) == 0
-    assert (folder / "m").read_bytes() == (folder / "whole").read_bytes()
+    assert in_child(command, prepare) == 0
+    check_same(folder)
+
+
+def rows(seed: int) -> tuple[Any, Any]:
+    """Images of 4 x 4 pixels around three of them, in random order, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) // 20
+    return rng.random((60, 16)) + 2.0 * np.random.default_rng(0).random((3, 16))[y], y
 
 
 def threads(rng: random.Random, folder: Path) -> None:
-    """Threads that teach, read and save one model leave what one thread would have."""
-    X = np.random.default_rng(rng.randrange(1000)).random((50, 3))
-    y = np.arange(50) % 3
-    kind = rng.choice(
-        (AdaptiveCCM, lambda: ModalClassifier(AdaptiveCCM(n_slots=3)), lambda: OnlineMLP((4,), random_state=0))
-    )
-    model, alone, problems = kind(), kind().partial_fit(X, y), []
-    model.partial_fit(X, y)
+    """Threads that teach, read, copy and save one model leave what one thread would have."""
+    X, y = rows(rng.randrange(1000))
+    name = rng.choice(list(MODELS))
+    COUNTS[f"threads on {name}"] += 1
+    model, alone, problems = MODELS[name]().partial_fit(X, y), MODELS[name]().partial_fit(X, y), []
 
     def attempt(task: Callable[[], Any]) -> None:
         try:
-            for _ in range(10):
+            for _ in range(6):
                 task()
         except Exception as problem:
             problems.append(problem)
 
     def save() -> None:
         model.save(folder / "m")
-        load(folder / "m")
+        assert len(load(folder / "m").predict(X)) == len(X)
 
-    tasks = [lambda: model.partial_fit(X, y)] * 2 + [lambda: model.predict(X), save]
+    tasks = [lambda: model.partial_fit(X, y)] * 2
+    tasks += [lambda: model.predict(X), save, lambda: copy.deepcopy(model).partial_fit(X, y)]
     running = [threading.Thread(target=attempt, args=(task,)) for task in tasks]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert not problems, problems
-    for _ in range(20):
+    for _ in range(12):
         alone.partial_fit(X, y)
-    model.save(folder / "one")
-    alone.save(folder / "other")
-    assert (folder / "one").read_bytes() == (folder / "other").read_bytes()
+    assert model.to_bytes() == alone.to_bytes()
+
+
+_saved: dict[str, bytes] = {}
+
+
+def changed(data: bytes, rng: random.Random) -> bytes:
+    """Bytes with a few random changes."""
+    new = bytearray(data)
+    for _ in range(rng.randrange(1, 6)):
+        place = rng.randrange(len(new))
+        how = rng.randrange(3)
+        if how == 0:
+            new[place] = rng.randrange(256)
+        elif how == 1:
+            del new[place : place + rng.randrange(1, 40)]
+        else:
+            new[place:place] = rng.randbytes(rng.randrange(1, 40))
+    return bytes(new)
+
+
+def forged(data: bytes, rng: random.Random) -> bytes:
+    """A checkpoint with a random value of another kind, and the digest that belongs to it."""
+
+    def change(document: Any, arrays: Any, metadata: Any) -> None:
+        places = list(_places(document))
+        if rng.random() < 0.5:
+            owner, key = rng.choice(places)
+            odd = (None, True, -1, 0, 1, 7, 2**40, 0.5, "", "a", [], [0, 1], {}, {"$tuple": []}, {"$float": "nan"})
+            owner[key] = rng.choice(odd)
+            return
+        name = rng.choice(sorted(arrays))
+        array = arrays[name]
+        how = rng.randrange(4)
+        if how < 2 and array.size:
+            value = rng.choice((-1, 0, 1, 2, 5, 100, 2**31, -(2**40), 2**62))
+            array.reshape(-1)[rng.randrange(array.size)] = np.array(value).astype(array.dtype)
+        elif how == 2:
+            arrays[name] = np.resize(array, [rng.randrange(9) for _ in range(rng.randrange(3))])
+        else:
+            arrays[name] = array.astype(rng.choice(("f4", "f8", "i8", "u1", "?")))
+
+    return forge(data, change)
+
+
+def _places(value: Any) -> Any:
+    """Every (owner, key) of a JSON document."""
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key])
 
 
 def mutated(rng: random.Random, folder: Path) -> None:
     """A checkpoint with random changes is refused, or gives a model that works."""
-    X = np.random.default_rng(0).random((60, 3))
-    ModalClassifier(AdaptiveCCM(n_slots=3)).partial_fit(X, np.arange(60) % 2).save(folder / "m")
-    good = (folder / "m").read_bytes()
-    for _ in range(50):
-        data = bytearray(good)
-        for _ in range(rng.randrange(1, 6)):
-            place = rng.randrange(len(data))
-            how = rng.randrange(3)
-            if how == 0:
-                data[place] = rng.randrange(256)
-            elif how == 1:
-                del data[place : place + rng.randrange(1, 40)]
-            else:
-                data[place:place] = rng.randbytes(rng.randrange(1, 40))
-        (folder / "m").write_bytes(bytes(data))
-        with suppress(CheckpointError):
-            load(folder / "m").partial_fit(X, np.arange(60) % 2).predict(X)
+    name = rng.choice(list(MODELS))
+    X, y = rows(0)
+    if name not in _saved:
+        _saved[name] = MODELS[name]().partial_fit(X, y).to_bytes()
+    for number in range(50):
+        how = changed if number % 5 == 0 else forged
+        data = how(_saved[name], rng)
+        COUNTS["files with changed bytes" if how is changed else "signed files with changed content"] += 1
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = from_bytes(data)
+        except CheckpointError:
+            continue
+        COUNTS[f"{how.__name__} files that load"] += 1
+        width = getattr(model, "n_features_in_", 16)
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                some = np.resize(X, (20, width))
+                labels = getattr(model, "classes_", y)
+                model.partial_fit(some, np.resize(labels, 20) if len(labels) else None)
+                model.predict(some)
+        except (ValueError, TypeError, AttributeError) as problem:
+            if isinstance(problem, (TypeError, AttributeError)) or not str(problem):
+                raise
 
 
-TRIALS: dict[str, Trial] = {f.__name__: f for f in (killed, full_disk, jumping_clock, threads, mutated)}
+TRIALS: dict[str, Trial] = {f.__name__: f for f in (killed, mutated, threads, full_disk, killed_fleet, jumping_clock)}
 
 
 def main() -> int:
@@ -184,22 +358,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", metavar="FILE", help="write what was tried to FILE, every now and then")
     parser.add_argument("--trial", choices=TRIALS, help="only this kind")
     args = parser.parse_args()
-    end, counts = time.monotonic() + 60 * args.minutes, Counter[str]()
+    end, began = time.monotonic() + 60 * args.minutes, time.process_time() + spent()
     for number in itertools.count(args.seed):
         name = args.trial or list(TRIALS)[number % len(TRIALS)]
         with tempfile.TemporaryDirectory() as folder:
             try:
                 TRIALS[name](random.Random(number), Path(folder))
             except Exception as problem:
+                traceback.print_exc()
                 print(f"failed: --trial {name} --seed {number}: {problem!r}", file=sys.stderr)
                 return 1
-        counts[name] += 1
+        COUNTS[f"trials of {name}"] += 1
         if time.monotonic() > end:
             break
-    print(json.dumps({"minutes": round(args.minutes, 1), **counts, "mutated_files": 50 * counts["mutated"]}))
+        if args.out and number % 5 == 0:
+            Path(args.out).write_text(told(args, began))
+    print(told(args, began))
+    if args.out:
+        Path(args.out).write_text(told(args, began) + "\n")
     return 0
+
+
+def told(args: argparse.Namespace, began: float) -> str:
+    """What was tried so far."""
+    how = {name: os.environ[name] for name in ("NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT") if name in os.environ}
+    minutes = round((time.process_time() + spent() - began) / 60, 1)
+    return json.dumps({"failed": 0, "seed": args.seed, "processor_minutes": minutes, **how, **COUNTS}, indent=1)
 
 
 if __name__ == "__main__":
