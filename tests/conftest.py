@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,3 +29,11 @@ def mnist() -> Any:
         return load("mnist", download=False)
     except DataSetNotFound:
         pytest.skip("no copy of MNIST at hand; CCMEM_DATA may name a folder with one")
+
+
+@pytest.fixture
+def hang_up_heard() -> Iterator[None]:
+    """SIGHUP as usual, also where the tests themselves run under nohup, which is inherited and honoured."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -243,6 +243,7 @@ def test_two_threads_that_write_one_file_leave_one_whole_file() -> None:
 
 
 @posix
+@pytest.mark.usefixtures("hang_up_heard")
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_saves_what_has_been_learned(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, code: int

@@ -278,13 +278,12 @@ def test_a_lock_left_by_a_killed_process_is_recognised_and_its_litter_removed(
 ) -> None:
     generate("a.csv", 200)
     code = """
-import time
 from ccmem.persistence.atomic import locked
 with locked("m"):
     print("held", flush=True)
-    time.sleep(60)
+    input()
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         assert f"process {holder.pid}" in failure(capsys, "learn", "a.csv", "--checkpoint", "m")
@@ -320,6 +319,7 @@ def wait_for_rows(rows: int, seconds: float = 600.0) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.usefixtures("hang_up_heard")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (getattr(signal, "SIGHUP", 1), 129)]
 )

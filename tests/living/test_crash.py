@@ -16,46 +16,53 @@ from ccmem.streams.write import write_table
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs fork and signals")
 
-# One process imports and compiles once, then forks a child for every attempt, which the system ends after it has used a
-# random amount of processor time: how fast or busy the machine is changes nothing.
+# One process imports and compiles once, then forks a child for every attempt, which ends itself by SIGKILL after a
+# random number of calls of Python and C functions: between any two steps, however fast or busy the machine is.
 KILLER = """
-import json, os, random, resource, signal, sys
+import json, os, random, signal, sys
 from ccmem.cli import main
 
 warm_up, command, kills, seed = sys.argv[1], sys.argv[2:-2], int(sys.argv[-2]), int(sys.argv[-1])
 assert main(json.loads(warm_up)) == 0
 
-def attempt(seconds):
+def attempt(most):
+    ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        code = 1
+        code, calls = 1, 0
+
+        def count(frame, event, argument):
+            nonlocal calls
+            calls += 1
+            if calls == most:
+                os.kill(os.getpid(), signal.SIGKILL)
+
         try:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
-            if seconds:
-                signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process, and nobody catches it
+            sys.setprofile(count)
             code = main(command)
+            sys.setprofile(None)
+            os.write(theirs, str(calls).encode())
         finally:
             os._exit(code)
-    return os.waitpid(child, 0)[1]
+    os.close(theirs)
+    status = os.waitpid(child, 0)[1]
+    with os.fdopen(ours, "rb") as told:
+        return status, int(told.read() or 0)
 
-def spent():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-before = spent()
-assert attempt(None) == 0
-whole = spent() - before                                # how much a run takes without being killed
+status, whole = attempt(None)                           # how many calls a run takes without being killed
+assert status == 0
 for name in sys.stdin.read().split():
     os.replace(name, name + ".whole")
 rng, killed = random.Random(seed), 0
 while killed < kills:
-    status = attempt(rng.uniform(0.001, whole / 8))
+    status, _ = attempt(rng.randrange(1, whole // 7))   # so that it takes more than seven to get through
     if not os.WIFSIGNALED(status):
         break
     killed += 1
 else:
-    status = attempt(None)
+    status, _ = attempt(None)
 assert status == 0, status
 print(json.dumps({"killed": killed}))
 """
@@ -112,7 +119,7 @@ def test_killed_at_random_moments_and_restarted_nothing_is_lost_or_learned_twice
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert told["killed"] >= 2
+    assert told["killed"] > 7
     assert checkpoint.read_bytes() == Path(f"{checkpoint}.whole").read_bytes()
     assert events.read_bytes() == Path(f"{events}.whole").read_bytes()
     assert len(events.read_text().splitlines()) > 10
