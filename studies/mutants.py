@@ -122,7 +122,8 @@ def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
                 named = f"{node.name}.{function.name}" if isinstance(node, ast.ClassDef) else function.name
-                digests[named] = hashlib.sha256(ast.dump(function).encode()).hexdigest()[:12]
+                text = ast.dump(ast.Module(function.body[ast.get_docstring(function) is not None :], []))
+                digests[named] = hashlib.sha256(text.encode()).hexdigest()[:12]
                 for statement in function.body:
                     for inner in ast.walk(statement):
                         inner.inside = named  # type: ignore[attr-defined]
