@@ -23,7 +23,7 @@ from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
-from ccmem.memory import JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
+from ccmem.memory import JOURNAL_COLUMNS, JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
 from ccmem.parameters import Rule, check_parameters
 
 
@@ -94,7 +94,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
             "rates": ((capacity,), np.float64),
             "wins": ((capacity,), np.int64),
             "counters": ((OWN + len(self._own_counters),), np.int64),
-            "journal": ((None, 5), np.int64),
+            "journal": ((None, JOURNAL_COLUMNS), np.int64),
         }
 
     def _capacity_for(self, units: int) -> int | None:
@@ -230,7 +230,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
             self._grow()
         for observe in self._observers:
             observe(first_step, X)
-        return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, 5), np.int64))
+        return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, JOURNAL_COLUMNS), np.int64))
 
     @learning
     def _widen(self, n_features: int) -> None:
@@ -249,7 +249,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
         lines = journal[: counters[JOURNALED]].copy()
         counters[JOURNALED] = 0
         if len(lines) + 2 > len(journal) < MOST_JOURNAL_LINES:
-            self._state = self._state._replace(journal=np.zeros((4 * len(journal), 5), np.int64))
+            self._state = self._state._replace(journal=np.zeros((4 * len(journal), JOURNAL_COLUMNS), np.int64))
         unit_changes = lines[:, 0] >= MERGE
         if not unit_changes.all():
             self._take_events(lines[~unit_changes])
@@ -426,7 +426,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
 
     def _export_events(self) -> IntArray:
         """What a checkpoint keeps of events."""
-        return np.empty((0, 5), np.int64)
+        return np.empty((0, JOURNAL_COLUMNS), np.int64)
 
     def _import_events(self, lines: IntArray) -> None:
         """Take over what ``_export_events`` gave."""

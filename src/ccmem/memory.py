@@ -25,6 +25,7 @@ SEEN, UNITS, JOURNALED = 0, 1, 2
 """Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""
 OWN = 3
 
+JOURNAL_COLUMNS = 6
 FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
 """A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 
@@ -37,14 +38,14 @@ class UnitState(NamedTuple):
     wins: IntArray
     counters: IntArray
     journal: IntArray
-    """Lines (kind, step, from, to, count) since Python last looked; see the kinds above."""
+    """Lines (kind, step, from, to, count, uncertainty) since Python last looked; see the kinds above."""
 
 
 class Event(NamedTuple):
     """Something that a stream did: a new block began, or an old one came back.
 
-    >>> print(Event("recall", step=900, from_block=1, to_block=0, count=100))
-    recall of block 0 at sample 900, from block 1 (since about sample 800)
+    >>> print(Event("recall", step=900, from_block=1, to_block=0, count=101, uncertainty=8))
+    recall of block 0 at sample 900, from block 1 (since sample 800 ± 8)
     """
 
     kind: str
@@ -54,17 +55,19 @@ class Event(NamedTuple):
     from_block: int
     to_block: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
-    """The alarm that made a new block, or the hits that made a recall."""
+    """Samples since the change began, this one included: CCM's alarm or hits, AdaptiveCCM's estimate."""
+    uncertainty: int = 0
+    """The change began within so many samples of ``onset``, if it came at once; one that creeps in began earlier."""
 
     @property
     def onset(self) -> int:
-        """About where the change began: the first of the samples that made the memory sure of it."""
-        return max(0, self.step - self.count)
+        """Where the change began, as far as the memory can tell: the first sample of what is new."""
+        return max(0, self.step - self.count + 1)
 
     def __str__(self) -> str:
         what = "new block" if self.kind == "new_block" else "recall of block"
-        since = f"from block {self.from_block} (since about sample {self.onset:,})"
-        return f"{what} {self.to_block} at sample {self.step:,}, {since}"
+        since = f"sample {self.onset:,} ± {self.uncertainty:,}" if self.uncertainty else f"about sample {self.onset:,}"
+        return f"{what} {self.to_block} at sample {self.step:,}, from block {self.from_block} (since {since})"
 
 
 def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rate: float, n_own: int = 0) -> UnitState:
@@ -75,7 +78,7 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
         rates=np.full(capacity, learning_rate, np.float64),
         wins=np.zeros(capacity, np.int64),
         counters=np.zeros(OWN + n_own, np.int64),
-        journal=np.zeros((FIRST_JOURNAL_LINES, 5), np.int64),
+        journal=np.zeros((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64),
     )
 
 
@@ -116,8 +119,10 @@ def grown(array: Any, rows: int, fill: float = 0) -> Any:
 
 
 @kernel_in_place
-def note(counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int) -> None:
+def note(
+    counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int, uncertainty: int = 0
+) -> None:
     """Add a line to the journal; the caller has made sure that one fits."""
     line = journal[counters[JOURNALED]]
-    line[0], line[1], line[2], line[3], line[4] = kind, counters[SEEN], origin, target, count
+    line[0], line[1], line[2], line[3], line[4], line[5] = kind, counters[SEEN], origin, target, count, uncertainty
     counters[JOURNALED] += 1

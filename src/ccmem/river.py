@@ -309,8 +309,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
                 self._model.partial_fit(windows)
             if self.concept != before:
                 event = self._model._history[-1]
-                step = event.step if self._front is None else self._front.rows_of(event.step)[1]
-                self._event = event._replace(step=step)
+                self._event = event if self._front is None else self._front.event_in_rows(event)
         self._drift_detected = self._event is not None
 
     @property

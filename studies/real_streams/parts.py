@@ -14,6 +14,7 @@ from ccmem import AdaptiveCCM, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
+from .onsets import onsets
 from .peers import PEERS, Detect, Found, Peer, standardised
 
 PHASES = (0, 4, 8, 12, 16)
@@ -315,4 +316,5 @@ PARTS = {
     "planted": planted,
     "labelled": labelled,
     "segmented": segmented,
+    "onsets": onsets,
 }

@@ -86,6 +86,7 @@ TABLES = {
     "planted": ("Planted changes, one kind at a time", _plain),
     "labelled": ("Classes of scikit-learn and River in turn, twice", _plain),
     "segmented": ("Segmented signals (TSSB), covering", _segmented),
+    "onsets": ("Where changes began, as events tell it", _plain),
 }
 
 

@@ -25,7 +25,7 @@ def test_more_than_the_limit_makes_a_block():
     assert (memory.n_blocks_, memory.alarm_) == (1, 4)
     memory.learn_one(B)
     assert (memory.n_blocks_, memory.alarm_, memory.task_pointer_) == (2, 0, 1)
-    assert memory.events_ == [Event("new_block", 34, 0, 1, 5)]
+    assert memory.events_ == [Event("new_block", 34, 0, 1, 5, 1)]
 
 
 def test_the_sample_of_a_miss_is_not_learned():

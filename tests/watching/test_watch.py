@@ -54,7 +54,7 @@ def test_rows_around_an_event_are_those_of_the_stream_however_it_is_cut() -> Non
             chunk = rows[start:stop].copy()
             around.observe(start, chunk)
             if start <= 700 < stop:
-                around.keep(Event("new_block", 700, 0, 1, 60))
+                around.keep(Event("new_block", 700, 0, 1, 61))
             chunk[:] = -1.0  # the caller's own array: what is kept must not change with it
         kept = around.around(700)
         assert kept is not None
@@ -72,7 +72,7 @@ def test_lists_are_bounded() -> None:
     memory._history.clear()
     events = [Event("recall", step, step % 90, (step + 1) % 90, 1) for step in range(0, 4 * EVENT_HISTORY, 2)]
     observer = observed(memory)
-    observer._take_events(events, 0.0, False)
+    observer._take_events(events, None, 0.0, False)
     assert len(observer._events) == EVENT_HISTORY
     assert len(observer._used) <= 8 * MOST_CARDS
     assert len(observer._shown(observer._now._replace(n_blocks=5_000))) <= MOST_CARDS + 1  # type: ignore[union-attr]

@@ -81,7 +81,7 @@ def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
         raise ValueError(
             f"--changes {file}: not a list of changes as ccmem generate writes it ({problem})"
         ) from problem
-    return {**score._asdict(), "median_delay": score.median_delay}
+    return {**score._asdict(), "median_delay": score.median_delay, "median_onset_error": score.median_onset_error}
 
 
 def describe(content: dict[str, Any]) -> dict[str, Any]:
@@ -131,10 +131,7 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         for entry, row in zip(blocks, counts, strict=True):
             order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
             entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
-    events = [
-        {"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target, "count": count}
-        for kind, step, origin, target, count in fitted["events"].tolist()
-    ]
+    events = [_event(*line) for line in fitted["events"].tolist()]
     names = fitted.get("feature_names_in_")
     return {
         **facts,
@@ -198,6 +195,13 @@ def _stream(learner: Any) -> dict[str, Any] | None:
     }
 
 
+def _event(kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0) -> dict[str, Any]:
+    """A line of a checkpoint's events; those of earlier versions say nothing of uncertainty."""
+    onset = max(0, step - count + 1)
+    blocks = {"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target}
+    return {**blocks, "count": count, "onset": onset, "uncertainty": uncertainty}
+
+
 def _text(facts: dict[str, Any], n_events: int) -> str:
     saved = f"saved by ccmem {facts['library_version']}, digest {facts['digest'][:12]}"
     lines = [f"{facts['file']}: {facts['model']}, {saved}"]
@@ -240,7 +244,8 @@ def _text(facts: dict[str, Any], n_events: int) -> str:
         for event in facts["events"][len(facts["events"]) - n_events :] if n_events else []:
             what = "new block" if event["kind"] == "new_block" else "recall"
             blocks = f"{event['from_block']} -> {event['to_block']}"
-            lines.append(f"{event['step']:>13,}  {what:<10} {blocks}  after {event['count']} samples")
+            began = f"began at {event['onset']:,}" + (f" ± {event['uncertainty']:,}" if event["uncertainty"] else "")
+            lines.append(f"{event['step']:>13,}  {what:<10} {blocks:<10} {began}")
     return "\n".join(map(_on_one_line, lines))
 
 
@@ -253,5 +258,5 @@ def _on_one_line(text: str) -> str:
 
 def _score_text(score: dict[str, Any]) -> str:
     found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
-    recalled = f"{score['right_recalls']} of {score['returns']} returns recalled to the right block"
-    return f"{found}, median delay {score['median_delay']} samples, {recalled}"
+    delay = f"median delay {score['median_delay']} samples, onset off by {score['median_onset_error']}"
+    return f"{found}, {delay}; {score['right_recalls']} of {score['returns']} returns to the right block"

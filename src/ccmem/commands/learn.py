@@ -225,7 +225,9 @@ class _Run:
             self.last_event = event
             if events is not None:
                 place = max(0, event.step - first_step)  # a window found late may have ended in an earlier chunk
-                events.write({**event._asdict(), "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
+                events.write(
+                    {**event._asdict(), "onset": event.onset, "file": chunk_rows[0], "row": int(chunk_rows[1][place])}
+                )
 
         learner.on_event(on_event)
         progress = ProgressLine(StatusLine(not args.quiet))

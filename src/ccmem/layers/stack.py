@@ -176,7 +176,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         return bool(self.layers) and isinstance(self.layers[0], WindowLayer)
 
     def _in_rows(self, event: Event) -> Event:
-        return event._replace(step=self.layers_[0].rows_of(event.step)[1]) if self._of_windows() else event
+        return self.layers_[0].event_in_rows(event) if self._of_windows() else event
 
     def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any, Any]:
         """Labels that ``last`` will not refuse, also after those that wait; as places among their values, too."""

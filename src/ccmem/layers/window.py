@@ -31,6 +31,7 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import FloatArray
 from ccmem.kernels.rows import check_rows
 from ccmem.layers._signal import N_MOMENTS, bands, choose_period, describe, waves
+from ccmem.memory import Event
 from ccmem.parameters import Rule, check_parameters, choice, either, integer, optional
 
 LOOKS = (256, 512, 1024)
@@ -127,6 +128,15 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if step < 0:
             raise ValueError(f"step={step}: windows are counted from 0")
         return step * self.hop_, step * self.hop_ + self.window_ - 1
+
+    def event_in_rows(self, event: Event) -> Event:
+        """An event of a memory behind the layer, counted in rows of the signal instead of windows.
+
+        It came with the last row of its window; what it tells of began within the first window that was new.
+        """
+        step, (first, last) = self.rows_of(event.step)[1], self.rows_of(event.onset)
+        middle, half = (first + last) // 2, (last - first + 1) // 2
+        return event._replace(step=step, count=step - middle + 1, uncertainty=event.uncertainty * self.hop_ + half)
 
     # How long a window is --------------------------------------------------------------------------------------------
 

@@ -118,12 +118,12 @@ class Learner:
         return kinds
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
-        """Call ``callback`` for every event from now on; with windows, its step is the last row of the window."""
+        """Call ``callback`` for every event from now on; with windows, counted in rows."""
         if (front := self.front) is not None:
             tell = callback
 
             def callback(event: Event) -> Any:
-                return tell(event._replace(step=front.rows_of(event.step)[1]))
+                return tell(front.event_in_rows(event))
 
         for memory in {
             id(m): m for m in (self.model, getattr(self.model, "memory", None), getattr(self.model, "memory_", None))

@@ -29,6 +29,10 @@ class EventScore(NamedTuple):
     """Changes back to a task that had been seen before (None if tasks are not known)."""
     right_recalls: int | None
     """Returns that led to a block of the right task."""
+    onset_errors: tuple[int, ...] = ()
+    """For each found change, how many samples too late (or, negative, too early) the event's onset is."""
+    onsets_covered: int = 0
+    """Found changes that lie within the event's uncertainty of its onset."""
 
     @property
     def mean_delay(self) -> float | None:
@@ -39,6 +43,11 @@ class EventScore(NamedTuple):
     def median_delay(self) -> float | None:
         """Median of the delays, None without any."""
         return statistics.median(self.delays) if self.delays else None
+
+    @property
+    def median_onset_error(self) -> float | None:
+        """Median of how far onsets are off, either way; None without any."""
+        return statistics.median(map(abs, self.onset_errors)) if self.onset_errors else None
 
 
 def score_events(
@@ -56,8 +65,10 @@ def score_events(
     >>> score = score_events(events, changes=[100, 200, 300], tasks=["a", "b", "a", "b"])
     >>> score.found, score.missed, score.false_alarms, score.delays, score.returns, score.right_recalls
     (2, 1, 1, (5, 3), 2, 1)
+    >>> score.onset_errors
+    (0, 0)
     """
-    records = [event if isinstance(event, Event) else Event(**{k: event[k] for k in Event._fields}) for event in events]
+    records = [event if isinstance(event, Event) else _event(event) for event in events]
     steps = [event.step for event in records]
     if sorted(steps) != steps or sorted(set(changes)) != list(changes):
         raise ValueError("events and changes must stand in the order of the stream, and no change twice")
@@ -67,6 +78,8 @@ def score_events(
     block_task: dict[int, Any] = {0: tasks[0]} if tasks is not None else {}
     seen = {tasks[0]} if tasks is not None else set()
     delays: list[int] = []
+    onset_errors: list[int] = []
+    covered = 0
     false_alarms = borders[0]
     returns = right = 0
     for event in records[: borders[0]]:
@@ -78,6 +91,8 @@ def score_events(
         false_alarms += len(here) - (hit is not None)
         if hit is not None:
             delays.append(hit.step - change)
+            onset_errors.append(hit.onset - change)
+            covered += abs(hit.onset - change) <= hit.uncertainty
         if tasks is not None:
             task = tasks[i + 1]
             if task in seen:
@@ -95,4 +110,11 @@ def score_events(
         tuple(delays),
         returns if tasks is not None else None,
         right if tasks is not None else None,
+        tuple(onset_errors),
+        covered,
     )
+
+
+def _event(line: dict[str, Any]) -> Event:
+    """An event from its line in a file; those of earlier versions say nothing of uncertainty."""
+    return Event(**{name: line[name] for name in Event._fields if name in line or name != "uncertainty"})

@@ -16,7 +16,7 @@ import numpy as np
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
 from ccmem.guard import guard_of, reading
-from ccmem.memory import NEW_BLOCK, OWN, Event
+from ccmem.memory import JOURNAL_COLUMNS, NEW_BLOCK, OWN, Event
 
 if TYPE_CHECKING:
     from ccmem.models._explain import Explanation, Profile
@@ -189,7 +189,7 @@ class BlockMemory(CompetitiveMemory):
 
     def _export_events(self) -> IntArray:
         lines = [[EVENT_KINDS.index(event.kind), *event[1:]] for event in self._history]
-        return np.array(lines, np.int64).reshape(-1, 5)
+        return np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)
 
     def _import_events(self, lines: IntArray) -> None:
         if lines.size and not (lines.min() >= 0 and lines[:, 0].max() < len(EVENT_KINDS)):

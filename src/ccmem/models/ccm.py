@@ -31,8 +31,8 @@ Departures, each because the printed form contradicts the text or itself:
 >>> memory.partial_fit(np.repeat(a, 40, axis=0)).partial_fit(np.repeat(b, 40, axis=0)).n_blocks_
 2
 >>> memory.partial_fit(np.repeat(a, 40, axis=0)).events_        # a comes back: recalled, no third block
-[Event(kind='new_block', step=41, from_block=0, to_block=1, count=2),
- Event(kind='recall', step=81, from_block=1, to_block=0, count=2)]
+[Event(kind='new_block', step=41, from_block=0, to_block=1, count=2, uncertainty=1),
+ Event(kind='recall', step=81, from_block=1, to_block=0, count=2, uncertainty=1)]
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ def naive(
                     r[m] += 1
                     break
             if max(r) > recall_limit:
-                events.append(Event("recall", step, t, r.index(max(r)), max(r)))
+                events.append(Event("recall", step, t, r.index(max(r)), max(r), a - max(r) + 1))
                 t = r.index(max(r))
                 a, r = 0, [0] * len(M)
             elif a > alarm_limit:
-                events.append(Event("new_block", step, t, len(M), a))
+                events.append(Event("new_block", step, t, len(M), a, 1))
                 t = len(M)
                 M.append(first_blocks[t].copy())
                 v.append([learning_rate] * n_slots)
@@ -190,11 +190,12 @@ def miss(
         if recalls[block] > recalls[recalled]:
             recalled = block
     if recalls[recalled] > settings.recall_limit:
-        note(counters, state.journal, RECALL, pointer, recalled, recalls[recalled])
+        hits = recalls[recalled]
+        note(counters, state.journal, RECALL, pointer, recalled, hits, counters[ALARM] - hits + 1)
         counters[POINTER] = recalled
         state.radii[recalled] = NOT_SKETCHED
     elif counters[ALARM] > settings.alarm_limit:
-        note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM])
+        note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM], 1)
         counters[POINTER] = blocks
         counters[BLOCKS] += 1
         counters[UNITS] += settings.n_slots

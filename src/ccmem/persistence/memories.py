@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem.kernels.rows import check_finite
-from ccmem.memory import FIRST_JOURNAL_LINES, JOURNALED, aligned, aligned_zeros
+from ccmem.memory import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED, aligned, aligned_zeros
 from ccmem.parameters import check_parameters
 
 if TYPE_CHECKING:
@@ -90,7 +90,11 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
     memory._check_state(state)
     events = widened(fields["events"])
-    if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2 and events.shape[1] == 5):
+    if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2):
+        raise ValueError(f"{owner}: its events are damaged")
+    if events.shape[1] == JOURNAL_COLUMNS - 1:  # files of earlier versions say nothing of uncertainty
+        events = np.pad(events, ((0, 0), (0, 1)))
+    if events.shape[1] != JOURNAL_COLUMNS:
         raise ValueError(f"{owner}: its events are damaged")
     if _draws(memory):
         rng = fields["random_state"]
@@ -146,7 +150,8 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     values = list(counts.values())
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     known.update(memory._derive(known["prototypes"], known["wins"]))
-    return memory._state_type(**known, counters=counters, journal=np.zeros((FIRST_JOURNAL_LINES, 5), np.int64))
+    journal = np.zeros((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64)
+    return memory._state_type(**known, counters=counters, journal=journal)
 
 
 def _check_array(

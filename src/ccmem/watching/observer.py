@@ -131,7 +131,7 @@ class Observer:
             self._forget()  # another memory, or this one anew
         first = self._now is None
         self._model, self._memory = model, memory
-        self._take_events(facts.events_of(memory), now, first)
+        self._take_events(facts.events_of(memory), glance.limit, now, first)
         if glance.rows != (self._passed[-1][1] if self._passed else None) or now - self._passed[-1][0] > 1.0:
             self._passed.append((now, glance.rows))
         self._trace.add(glance.rows, glance.alarm)
@@ -146,7 +146,7 @@ class Observer:
         self._head = {"shape": shape, "columns": facts.columns_of(memory), "n_features": int(memory.n_features_in_)}
         self._now = glance
 
-    def _take_events(self, events: list[Event], now: float, first: bool) -> None:
+    def _take_events(self, events: list[Event], limit: int | None, now: float, first: bool) -> None:
         """Take in the events that are new: those after the last one known."""
         last = self._events[-1] if self._events else None
         fresh: list[Event] = []
@@ -160,7 +160,7 @@ class Observer:
             self._born.setdefault(event.to_block, event.onset)
             self._used[event.from_block] = max(self._used.get(event.from_block, 0), event.step)
             self._used[event.to_block] = event.step
-            self._trace.add(event.step, event.count)
+            self._trace.add(event.step, max(event.count, limit or 0))
             self._cards.pop(event.from_block, None)
         if fresh and not first:
             self._noticed = now
@@ -209,7 +209,7 @@ class Observer:
             answer |= glance._asdict() | self._head
             answer |= {
                 "n_events": self._n_events,
-                "events": [[kinds[e.kind], e.step, e.from_block, e.to_block, e.count, e.onset] for e in latest],
+                "events": [[kinds[e.kind], *e[1:], e.onset] for e in latest],
                 "trace": {"width": self._trace.width, "peaks": self._trace.peaks},
                 "cards": [card for look, card in self._cards.values() if look > since],
                 "shown": sorted(self._cards),

@@ -200,6 +200,40 @@ class Columns:
         terms = (there - block.level) * (there - block.level) / np.maximum(V, TINY)
         return float(sum(terms.ravel().tolist()))
 
+    def began(self, block: Known, evidence: int) -> tuple[int, int]:
+        """Rows since a change began, and how far that may be off."""
+        b, batches, told = (
+            self.q.batch,
+            self.ring[::-1][: self.stayed],
+            min(evidence, self.q.most_batches * self.q.batch),
+        )
+        if len(batches) < 3:
+            return told, told // 2 + b
+        g = self.latest(2)
+        V = np.maximum(np.maximum(block.error, block.noise), np.maximum(g.error, TINY))
+        shift = g.f - self.R
+        far = shift * shift / V
+        top = float(far.max())
+        if not 0.0 < top < 1e200:
+            return told, told // 2 + b
+        least, rows = min(0.5, max(0.1, 1.5 * (1.0 / math.sqrt(top)))), float(2 * b + len(self.rows))
+        reach, newer, p = rows, 1.0, 1.0
+        moved = far >= 0.25 * top
+        for batch in batches[2:]:
+            above = sum(((batch.f - self.R) * shift / V)[moved].tolist())
+            p = above / sum(far[moved].tolist())
+            p = min(p, 1.0) if p > 0.0 else 0.0
+            if p < least:
+                rows += p * b
+                break
+            rows, reach, newer = rows + min(1.0, p + 1.0 - newer) * b, reach + b, p
+        off = 1.0 + 2.0 * b * (1.0 / math.sqrt(top)) + max(0.0, reach - rows)
+        if p >= 0.5:
+            off, rows = off + max(float(b), told - rows), max(rows, float(told))
+        elif p >= least:
+            off += b
+        return round(rows), math.ceil(off)
+
     def gain(self, block: Known, now: Known, n: int) -> float:
         """By how much a block explains the latest n batches better than the reference: the most for one feature."""
         guess = self.latest(n)

@@ -46,6 +46,7 @@ from ccmem.models.adaptive.columns import (
     weigh,
 )
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
+from ccmem.models.adaptive.onset import rows_since_change
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 
 SIZE, BATCHES, AGAINST, LAST, FILLED, CERTAIN, LEAD = range(OWN_BLOCK, OWN_BLOCK + 7)
@@ -183,6 +184,13 @@ def has_moved(state: Any, settings: Any, block: int, by_column: float) -> bool:
 
 
 @kernel_in_place
+def tell(state: Any, settings: Any, kind: int, block: int, evidence: int) -> None:
+    """Note a change to ``block``, and where it began."""
+    rows, off = rows_since_change(state, settings, evidence)
+    note(state.counters, state.journal, kind, state.counters[POINTER], block, rows, off)
+
+
+@kernel_in_place
 def decide(state: Any, settings: Any, total: int) -> None:
     """A change is certain: begin a new block, recall an old one, or wait for more."""
     counters = state.counters
@@ -204,13 +212,13 @@ def decide(state: Any, settings: Any, total: int) -> None:
     moved = least > 1.0 and best != UNKNOWN and has_moved(state, settings, best, by_column)
     if least > 1.0 and not moved:
         if settings.max_units == 0 or blocks < settings.max_units:
-            note(counters, state.journal, NEW_BLOCK, pointer, blocks, total + counters[LEAD])
+            tell(state, settings, NEW_BLOCK, blocks, total + counters[LEAD])
             counters[BLOCKS] += 1
             best = blocks
         elif best == UNKNOWN or misfit(state, settings, pointer, total, settings.z_new) <= least:
             best = pointer
         else:
-            note(counters, state.journal, RECALL, pointer, best, total + counters[LEAD])
+            tell(state, settings, RECALL, best, total + counters[LEAD])
         begin(state, best, pointer, total)
         use(state, best, total, True, False)
     elif last or (
@@ -222,7 +230,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
         if moved and distance > statistics[WANDER]:
             statistics[WANDER] = distance
             statistics[WANDER + 1] = 3.0 * distance * distance  # as of one dimension
-        note(counters, state.journal, RECALL, pointer, best, total + counters[LEAD])
+        tell(state, settings, RECALL, best, total + counters[LEAD])
         use(state, best, total, False, moved)
 
 
@@ -247,7 +255,7 @@ def race(state: Any, settings: Any, h: float) -> bool:
     if misfit(state, settings, best, total, settings.z_new) > 1.0:
         counters[ALARM] = counters[BATCHES] = 0
         return False
-    note(counters, state.journal, RECALL, pointer, best, total)
+    tell(state, settings, RECALL, best, total)
     use(state, best, total, False, False)
     return True
 

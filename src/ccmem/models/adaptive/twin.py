@@ -171,13 +171,13 @@ def naive(
             target = best
             if max_units is None or len(signatures) < max_units:
                 target = len(signatures)
-                events.append(Event("new_block", step, t, target, total + lead))
+                events.append(Event("new_block", step, t, target, *columns.began(known[t], total + lead)))
                 signatures.append(now)
                 known.append(Known(X.shape[1]))
             elif best < 0 or misfit(now, total, z_new) <= least:
                 target = t
             else:
-                events.append(Event("recall", step, t, best, total + lead))
+                events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead)))
             fresh = Signature(candidate, float(total), spread, part)
             fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
             signatures[target] = fresh
@@ -189,7 +189,7 @@ def naive(
             far = distance(candidate, signatures[best].mean)
             if moved and far > signatures[best].wander[0]:
                 signatures[best].wander = (far, 3.0 * far * far)
-            events.append(Event("recall", step, t, best, total + lead))
+            events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead)))
             use(best, total, False, moved)
 
     def race(step: int) -> bool:
@@ -207,7 +207,7 @@ def naive(
         if misfit(signatures[best], total, z_new) > 1.0:
             alarm = batches = 0
             return False
-        events.append(Event("recall", step, t, best, total))
+        events.append(Event("recall", step, t, best, *columns.began(known[t], total)))
         use(best, total, False, False)
         return True
 

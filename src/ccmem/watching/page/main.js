@@ -52,11 +52,11 @@ $("pause").addEventListener("click", () => {
 });
 $("replay").addEventListener("click", () => {
   if (replayed !== null) { replayed = null; later(); return; }
-  const began = performance.now(), seconds = Math.min(14, 4 + known.events.length * 0.6);
+  const start = performance.now(), seconds = Math.min(14, 4 + known.events.length * 0.6);
   replayed = 0; $("replay").setAttribute("aria-pressed", true); $("replay").textContent = "Stop";
   const step = (now) => {
-    if (replayed === null || now - began > seconds * 1000) { replayed = null; $("replay").setAttribute("aria-pressed", false); $("replay").textContent = "Replay"; draw(); return; }
-    replayed = known.rows * Math.max(0, now - began) / (seconds * 1000); draw(); requestAnimationFrame(step);
+    if (replayed === null || now - start > seconds * 1000) { replayed = null; $("replay").setAttribute("aria-pressed", false); $("replay").textContent = "Replay"; draw(); return; }
+    replayed = known.rows * Math.max(0, now - start) / (seconds * 1000); draw(); requestAnimationFrame(step);
   };
   requestAnimationFrame(step);
 });

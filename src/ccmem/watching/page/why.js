@@ -1,9 +1,11 @@
 // The event log, and why an event happened.
+const began = (onset, within) => within ? `${count(onset)} ± ${count(within)}` : `about ${count(onset)}`;
+
 function eventLine(event) {
-  const [kind, step, origin, target, samples] = event, line = make("li"), button = make("button");
+  const [kind, step, origin, target, , uncertainty, onset] = event, line = make("li"), button = make("button");
   button.append(make("span", kind === NEW ? "◆" : "●", kind === NEW ? "sign-new" : "sign-recall"), make("span", count(step)),
     make("span", kind === NEW ? "new block" : "recalled", kind === NEW ? "sign-new" : "sign-recall"),
-    make("span", `${blockName(origin)} → ${blockName(target)}, after ${count(samples)} samples`, "blocks"));
+    make("span", `${blockName(origin)} → ${blockName(target)}, since ${began(onset, uncertainty)}`, "blocks"));
   button.dataset.step = step; button.addEventListener("click", () => showWhy(event));
   line.append(button);
   return line;
@@ -25,7 +27,7 @@ async function showWhy(event) {
   try { const answer = await fetch("event/" + step); if (!answer.ok) throw new Error(); why = await answer.json(); }
   catch { say("the run does not answer any more, or no longer knows this event"); return; }
   $("why-text").textContent = (kind === NEW ? "◆ New block: " : "● Recalled: ") + blockName(target);
-  $("why-onset").textContent = `Noticed at sample ${count(step)}; the change began at about ${count(why.onset)}. Before it, ${blockName(origin)} was in use.`;
+  $("why-onset").textContent = `Noticed at sample ${count(step)}; the change began at ${began(why.onset, why.uncertainty)}. Before it, ${blockName(origin)} was in use.`;
   const body = $("why-body");
   body.replaceChildren();
   const cards = await Promise.all([origin, target].map((block) => fetch("block/" + block).then((a) => a.json())));
