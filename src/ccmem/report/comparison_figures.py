@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ccmem import experiments
 from ccmem.experiments.protocol import PAPER, STRICT
 from ccmem.plots._figure import BLUE, GREEN, GREY, ORANGE, new_figure
 from ccmem.report.comparison import Contender, contenders, front
 
 OURS = (BLUE, GREEN, ORANGE, "#2c7a7b")
-THEIRS = ("#6b46c1", "#b83280", "#744210", "#718096", "#c53030", "#975a16", "#4a5568", "#9f7aea", "#d53f8c", "#319795")
+THEIRS = ("#6b46c1", "#b83280", "#744210", "#718096", "#c53030", "#d69e2e", "#4a5568", "#9f7aea", "#d53f8c", "#319795")
 MARKS = "osD^vP<>Xp*h"
 INK = "#1a202c"
+TICKS = {10_000: "10k", 50_000: "50k", 100_000: "100k", 400_000: "400k", 1_000_000: "1M"}
+LEAST = 0.5
+"""Curves over time that end below this are named, not shown to their end: they would flatten all others."""
 
 
 def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -36,13 +41,26 @@ def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
 
 
 def _styles(found: Sequence[Contender]) -> dict[str, tuple[str, str, bool]]:
-    """Colour, mark and whether it is ours, for every family."""
-    families = list(dict.fromkeys((one.family, one.ours) for one in found))
+    """Colour, mark and whether it is ours, for every family: the same in every picture, whatever was run."""
+    rows = experiments.rivals()["rows"]
+    families = dict.fromkeys([*((name, bool(row.get("ours", False))) for name, row in rows.items())])
+    families.update(dict.fromkeys((one.family, one.ours) for one in found))
     colours = {True: iter(OURS), False: iter(THEIRS)}
-    return {
+    styles = {
         family: (next(colours[ours], GREY), MARKS[number % len(MARKS)], ours)
         for number, (family, ours) in enumerate(families)
     }
+    shown = {one.family for one in found}
+    return {family: style for family, style in styles.items() if family in shown}
+
+
+def _name_those_below(ax: Any, below: Mapping[str, Sequence[str]]) -> None:
+    """Say in a corner what lies below the picture: titles and where."""
+    if below:
+        words = [title + (f" ({', '.join(places)})" if any(places) else "") for title, places in below.items()]
+        text = textwrap.fill("below: " + "; ".join(words), 64)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
+        ax.annotate(text, (0.02, 0.02), xycoords="axes fraction", fontsize=7, color=INK, bbox=box, zorder=5)
 
 
 def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
@@ -82,6 +100,8 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
         steps = front(points)
         ax.step(*zip(*steps, strict=True), where="post", color=GREY, linewidth=5, alpha=0.35, zorder=1)
         ax.set_xscale("log")
+        ax.set_xticks(list(TICKS), list(TICKS.values()))
+        ax.minorticks_off()
         ax.set_xlabel("floats held between samples")
         ax.set_ylabel("ACC")
         values = [value for _, value in points]
@@ -90,11 +110,11 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
         ax.grid(True, which="major", color="#e2e8f0", linewidth=0.8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-        least = ax.get_ylim()[0]
-        below = [one.title for one in found if one.accuracy.get(protocol, (1.0,))[0] < least]
-        if below:
-            text = f"below: {', '.join(dict.fromkeys(below))}"
-            ax.annotate(text, (0.02, 0.02), xycoords="axes fraction", fontsize=7, color=INK, wrap=True)
+        below: dict[str, list[str]] = {}
+        for one in found:
+            if one.accuracy.get(protocol, (1.0, None))[0] < ax.get_ylim()[0]:
+                below.setdefault(one.family_title, []).append(one.title.removeprefix(one.family_title).strip(", "))
+        _name_those_below(ax, below)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
     return figure
@@ -113,7 +133,8 @@ def _at_most(found: Sequence[Contender], limit: int) -> list[Contender]:
 def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
     figure = new_figure(8.2, 4.8)
     ax = figure.subplots()
-    for one in _at_most([one for one in found if STRICT in one.accuracy], 400_000):
+    shown = _at_most([one for one in found if STRICT in one.accuracy], 400_000)
+    for one in shown:
         colour, mark, ours = styles[one.family]
         values = one.over_time[STRICT]
         ax.plot(
@@ -131,6 +152,10 @@ def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, 
     ax.set_xticks(np.arange(1, len(values) + 1))
     ax.set_xlabel("tasks learned")
     ax.set_ylabel("accuracy on all of them")
+    ends = [one.over_time[STRICT][-1] for one in shown]
+    ax.set_ylim(max(0.0, min((end for end in ends if end >= LEAST), default=LEAST) - 0.05), 1.01)
+    low = {one.title: [f"{end:.2f} at the end"] for one, end in zip(shown, ends, strict=True) if end < LEAST}
+    _name_those_below(ax, low)
     ax.set_title(f"{title}, strict protocol", fontsize=11)
     ax.grid(True, color="#e2e8f0", linewidth=0.8)
     for side in ("top", "right"):
