@@ -166,7 +166,8 @@ class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     @reading
     def predict(self, X: Any) -> Any:
         """The label with most votes in each row's best matching unit or units."""
-        return self.classes_[self.predict_votes(X).argmax(axis=1)]
+        best = self.predict_votes(X).argmax(axis=1)  # first, since it says when there is nothing to answer with
+        return self.classes_[best]
 
     @reading
     def predict_one(self, x: Any) -> Any:

@@ -220,7 +220,7 @@ def test_windows_below_a_memory(tmp_path):
         stack.save(tmp_path / "stack")
         again = load(tmp_path / "stack")
     assert stack.waiting_ == 0
-    expected = [event._replace(step=front.rows_of(event.step)[1]) for event in memory.events_]
+    expected = [front.event_in_rows(event) for event in memory.events_]
     assert told == stack.events_ == again.events_ == expected
     np.testing.assert_array_equal(stack.last_.prototypes_, memory.prototypes_)
     np.testing.assert_array_equal(again.predict(X[:500]), memory.predict(front.transform(X[:500])))

@@ -52,6 +52,7 @@ class KeyedEvent(NamedTuple):
     from_block: int
     to_block: int
     count: int  # type: ignore[assignment]
+    uncertainty: int = 0
 
 
 class Recipe:
@@ -134,7 +135,7 @@ class Member:
             self.model.partial_fit(X, rows.labels)
         self.last = rows.order[-1].item()
         self.rows += len(X)
-        return [KeyedEvent(self.key, rows.order[event.step - before].item(), *event[:5]) for event in events]
+        return [KeyedEvent(self.key, rows.order[event.step - before].item(), *event) for event in events]
 
     def to_bytes(self) -> bytes:
         """The state."""
