@@ -52,10 +52,11 @@ def forge(data: bytes, change: Any) -> bytes:
     header = tensorfile.read_header(file, len(data))
     arrays = tensorfile.read_arrays(file, header, len(data) - file.tell())
     metadata = header["__metadata__"]
-    document = json.loads(metadata["document"])
+    document = json.loads(metadata["document"]) if "document" in metadata else None
     del metadata["digest"]
     change(document, arrays, metadata)
-    metadata["document"] = json.dumps(document)
+    if document is not None:
+        metadata["document"] = json.dumps(document)
     metadata["digest"] = checkpoints._digest(metadata, arrays)
     head, ordered = tensorfile.dump(arrays, metadata)
     return head + b"".join(bytes(tensorfile.raw_bytes(array)) for array in ordered)

@@ -395,7 +395,7 @@ class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, 
 
     @reading
     def to_bytes(self) -> bytes:
-        """The memory as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The memory as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

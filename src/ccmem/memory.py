@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,8 @@ def new_units(capacity: int, n_features: int, dtype: np.dtype[Any], learning_rat
 
 
 CACHE_LINE = 64
+SMALL = 1 << 16
+"""Bytes of a state that may share a buffer: what outgrows its part of it leaves so many behind at most."""
 _MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
 
 
@@ -93,6 +96,16 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     buffer = np.zeros(size + CACHE_LINE, np.uint8)
     start = -buffer.__array_interface__["data"][0] % CACHE_LINE  # .ctypes takes longer
     return buffer[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
+    """Arrays of zeros of these shapes and types: small ones share one buffer, because making many takes time."""
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in layouts]
+    places = [0, *accumulate(-(-size // CACHE_LINE) * CACHE_LINE for size in sizes)]
+    if places[-1] > SMALL:
+        return [aligned_zeros(*layout) for layout in layouts]
+    buffer = aligned_zeros((places[-1],), np.uint8)
+    return [np.ndarray(*layout, buffer, place) for layout, place in zip(layouts, places, strict=False)]
 
 
 def check_size(n_bytes: int, what: str) -> None:

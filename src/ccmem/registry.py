@@ -12,6 +12,7 @@ a class is good for is told by the package it stands in.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def _read() -> dict[str, str]:
 def load(name: str) -> Any:
     """The public thing of this name."""
     module = _LISTED[name]
+    if module in sys.modules and module != "ccmem":
+        return getattr(sys.modules[module], name)
     with put_off("scipy.stats", "pandas"):
         return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
 

@@ -27,6 +27,7 @@ from ccmem._typing import IntArray
 from ccmem.base import REJECTED
 from ccmem.guard import guard_of
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
+from ccmem.persistence.joined import Named
 from ccmem.persistence.values import pack, unpack
 from ccmem.predictors.gated import draw_gate, stream_pointers
 from ccmem.predictors.network import new_seed
@@ -178,7 +179,7 @@ class TaskGate(torch.nn.Module):
         return torch.from_numpy(blocks).to(self.gates.device)
 
     def get_extra_state(self) -> dict[str, Any]:
-        arrays: dict[str, Any] = {}
+        arrays = Named()
         document = json.dumps(pack(self.memory, "memory", arrays))
         return {"memory": document, "arrays": {name: torch.from_numpy(a.copy()) for name, a in arrays.items()}}
 

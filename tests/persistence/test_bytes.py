@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, from_bytes
+from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, from_bytes, load
 from ccmem.memory import FIRST_JOURNAL_LINES
-from forgery import mixed_stream, networks, small_ccm
+from ccmem.models.adaptive.stored import MOST_WINS
+from forgery import forge, mixed_stream, networks, small_ccm
 from zoo import ALL, estimators, streams
 
 
@@ -26,8 +27,22 @@ def four_tasks(dtype: Any) -> np.ndarray:
 def test_a_memory_of_8_features_and_4_blocks_is_small() -> None:
     memory = AdaptiveCCM().partial_fit(four_tasks(np.float32))
     assert (memory.n_blocks_, memory.n_units_) == (4, 100)
-    assert len(memory.to_bytes()) <= 16_000  # half of it is what blocks know of their columns
-    assert sum(array.nbytes for array in from_bytes(memory.to_bytes())._state) <= 20_000
+    assert len(memory.to_bytes()) <= 12_000  # more than half of it is what is known of columns
+    assert sum(array.nbytes for array in from_bytes(memory.to_bytes())._state) <= 18_000
+    assert sum(array.nbytes for array in memory._state) <= 20_000
+
+
+def test_rates_that_follow_from_wins_are_left_out_and_others_are_not() -> None:
+    memory = AdaptiveCCM(n_slots=3).partial_fit(four_tasks(np.float32))
+    assert not len(memory._export()["state"]["rates"])
+    np.testing.assert_array_equal(from_bytes(memory.to_bytes()).learning_rates_, memory.learning_rates_)
+    memory.set_params(learning_rate=0.5)  # for units to come; those there are keep their rates
+    assert len(memory._export()["state"]["rates"]) == memory.n_units_
+    np.testing.assert_array_equal(from_bytes(memory.to_bytes()).learning_rates_, memory.learning_rates_)
+    merged = AdaptiveCCM(n_slots=3, max_units=5).partial_fit(four_tasks(np.float32))
+    assert len(merged._export()["state"]["rates"]) == merged.n_units_
+    memory.set_params(learning_rate=0.35)._state.wins[0] = MOST_WINS + 1
+    assert len(memory._export()["state"]["rates"]) == memory.n_units_
 
 
 @pytest.mark.parametrize("model", ALL, ids=lambda model: model.__name__)
@@ -43,12 +58,14 @@ def test_bytes_are_the_same_however_often_a_stream_was_interrupted(model: type, 
     assert interrupted.to_bytes() == estimator.partial_fit(X).to_bytes()
 
 
-def test_bytes_are_those_of_the_file(tmp_path: Path) -> None:
+def test_bytes_and_files_say_the_same(tmp_path: Path) -> None:
     X, y = mixed_stream(), np.arange(400) // 30 % 3
     models = [*networks(), ModalClassifier(small_ccm()), ModalClassifier(AdaptiveCCM(n_slots=3, max_units=5))]
     for model in models:
         model.partial_fit(X, y).save(tmp_path / "m")
-        assert model.to_bytes() == (tmp_path / "m").read_bytes()
+        assert from_bytes((tmp_path / "m").read_bytes()).to_bytes() == model.to_bytes()
+        (tmp_path / "bytes").write_bytes(model.to_bytes())
+        assert load(tmp_path / "bytes").to_bytes() == model.to_bytes()
         again = from_bytes(model.to_bytes())
         assert again.partial_fit(X, y).to_bytes() == model.partial_fit(X, y).to_bytes()
 
@@ -69,6 +86,45 @@ def test_what_is_not_bytes_of_a_model_is_refused() -> None:
             from_bytes(wrong)
     with pytest.raises(TypeError, match="of type str"):
         from_bytes("memory.safetensors")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "why"),
+    [
+        ('["F32",100,8]', '["F32",100,7]', "prototypes of shape"),
+        ('["F32",100,8]', '["F32",99,8]', "100 units do not fit"),
+        ('["F32",100,8]', '["F32",800,1]', "prototypes of shape"),
+        ('["F32",100,8]', '["F32",100]', "prototypes are not a table"),
+        ('["F32",100,8]', '["F99",100,8]', "unknown type 'F99'"),
+        ('["F32",100,8]', '["F32",100,-8]', "impossible sizes"),
+        ('["F32",100,8]', '["F32",100,8.0]', "impossible sizes"),
+        ('["F32",100,8]', '["F32",9000000,800000000]', "cut off"),
+        ('["F32",100,8]', "[]", "type and shape"),
+        ('["F32",100,8]', '"prototypes"', "type and shape"),
+        ('{"$array":["F32",100,8]}', "null", "prototypes are not a table"),
+        ('"$array":["U8",100]', '"$array":["BOOL",100]', "truth value"),
+    ],
+)
+def test_forged_descriptions_of_arrays_are_refused(was: str, becomes: str, why: str) -> None:
+    data = AdaptiveCCM().partial_fit(four_tasks(np.float32)).to_bytes()
+
+    def change(_: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
+        text = arrays["document"].tobytes().decode()
+        assert was in text
+        arrays["document"] = np.frombuffer(text.replace(was, becomes, 1).encode(), np.uint8)
+
+    with pytest.raises(CheckpointError, match=why):
+        from_bytes(forge(data, change))
+
+
+def test_bytes_with_more_arrays_than_their_document_names_are_refused() -> None:
+    data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
+
+    def change(_: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
+        arrays["arrays"] = np.append(arrays["arrays"], np.uint8(0))
+
+    with pytest.raises(CheckpointError, match="should hold"):
+        from_bytes(forge(data, change))
 
 
 def test_a_journal_that_fills_up_grows() -> None:

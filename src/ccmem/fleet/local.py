@@ -207,7 +207,7 @@ def _joined(
 def events_schema(columns: KeyedColumns) -> Any:
     """Columns of the events table."""
     pa = pyarrow()
-    whole = [(name, pa.int64()) for name in ("step", "from_block", "to_block", "count", "uncertainty")]
+    whole = [(name, pa.int64()) for name in KeyedEvent._fields[3:]]
     order = tables.arrow_type(columns.order_type)
     return pa.schema([("key", pa.type_for_alias(columns.key_type)), ("order", order), ("kind", pa.string()), *whole])
 

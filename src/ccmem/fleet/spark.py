@@ -41,8 +41,7 @@ def configure(builder: Any) -> Any:
 def learn(
     rows: Any, *, key: str, order: str, features: Sequence[str], recipe: Recipe | None = None, label: str | None = None
 ) -> Any:
-    """The events of a stream of flat rows, as a stream: key, order, kind, step, from_block, to_block, count,
-    uncertainty.
+    """The events of a stream of flat rows, as a stream, with the columns of a ``KeyedEvent``.
 
     ``rows`` is a streaming DataFrame with one column each for key (string or bigint), order (bigint, double or
     timestamp) and every feature (float or double; all become the type of the first).
@@ -68,8 +67,8 @@ def learn(
     chosen += [functions.col(label).alias("label")] if label is not None else []
     flat = rows.select(*chosen)
     kind = {field.name: field.dataType.simpleString() for field in flat.schema.fields}
-    schema = f"key {kind['key']}, order {kind['order']}, kind string, step bigint, from_block bigint, "
-    schema += "to_block bigint, count bigint, uncertainty bigint"
+    schema = f"key {kind['key']}, order {kind['order']}, kind string, "
+    schema += ", ".join(f"{name} bigint" for name in KeyedEvent._fields[3:])
     return flat.groupBy("key").transformWithStateInPandas(
         statefulProcessor=_processor(recipe or Recipe(), len(features), double),
         outputStructType=schema,

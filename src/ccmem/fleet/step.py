@@ -145,7 +145,8 @@ class Member:
         if "memory_" in fitted:
             fitted["memory_"] = inner
         scale = self.scale.export() if self.scale is not None and self.scale.kind == "standard" else None
-        return b"".join(encode({"fitted": fitted, "last": self.last, "rows": self.rows, "scale": scale}))
+        content = {"fitted": fitted, "last": self.last, "rows": self.rows, "scale": scale}
+        return b"".join(encode(content, joined=True))
 
     def _take(self, content: dict[str, Any]) -> None:
         fitted, self.last, self.rows = content["fitted"], content["last"], content["rows"]

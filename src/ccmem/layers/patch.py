@@ -368,7 +368,7 @@ class PatchLayer(Guarded, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reading
     def to_bytes(self) -> bytes:
-        """The layer as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The layer as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

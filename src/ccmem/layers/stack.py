@@ -358,7 +358,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
 
     @reading
     def to_bytes(self) -> bytes:
-        """The stack as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The stack as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

@@ -197,7 +197,7 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # Keeping ---------------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The layer as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The layer as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

@@ -9,9 +9,12 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ccmem import __version__
 from ccmem.guard import Guarded, guard_of
 from ccmem.persistence.atomic import atomic_write
+from ccmem.persistence.joined import Joined, Named, Separated
 from ccmem.persistence.tensorfile import (
     Array,
     FormatError,
@@ -28,6 +31,7 @@ SCHEMA = 2
 """Raised whenever an older library could no longer read what is written."""
 
 
+_METADATA = {"format", "schema", "library_version"}
 _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError)
 """What code that trusts its input raises when it should not have."""
 
@@ -46,15 +50,27 @@ class Checkpoint(NamedTuple):
     digest: str
 
 
-def encode(content: dict[str, Any]) -> list[bytes | memoryview]:
-    """``content`` (plain values, arrays, estimators) as the parts of a checkpoint, to be put one after the other."""
-    arrays: dict[str, Array] = {}
-    document = json.dumps(pack(content, "", arrays), allow_nan=False, separators=(",", ":"))
-    metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__, "document": document}
-    arrays = {name: little_endian(array) for name, array in arrays.items()}
+def encode(content: dict[str, Any], joined: bool = False) -> list[bytes | memoryview]:
+    """``content`` (plain values, arrays, estimators) as the parts of a checkpoint, to be put one after the other.
+
+    ``joined``: for something small, with all arrays in one tensor and the document in another.
+    """
+    metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__}
+    if joined:
+        collected = Joined()
+        document = _as_json(pack(content, "", collected))
+        arrays: dict[str, Array] = {"arrays": collected.join(), "document": np.frombuffer(document.encode(), np.uint8)}
+    else:
+        named = Named()
+        metadata["document"] = _as_json(pack(content, "", named))
+        arrays = {name: little_endian(array) for name, array in named.items()}
     metadata["digest"] = _digest(metadata, arrays)
     head, ordered = dump(arrays, metadata)
     return [head, *map(raw_bytes, ordered)]
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -125,9 +141,14 @@ def _read(file: Any, size: int, build: bool) -> Checkpoint:
         )
     arrays = read_arrays(file, header, size - file.tell())
     digest = metadata.pop("digest", None)
-    if set(metadata) != {"format", "schema", "library_version", "document"} or digest != _digest(metadata, arrays):
+    if not _METADATA <= set(metadata) <= {*_METADATA, "document"} or digest != _digest(metadata, arrays):
         raise CheckpointError("its content does not match its digest: the file was altered or damaged")
-    content = unpack(parse_json(metadata["document"]), arrays, build)
+    if "document" in metadata:
+        content = unpack(parse_json(metadata["document"]), arrays, build)
+    else:
+        separated = Separated(arrays["arrays"])
+        content = unpack(parse_json(arrays["document"].tobytes()), separated, build)
+        separated.end()
     if not isinstance(content, dict):
         raise CheckpointError("it holds no model")
     return Checkpoint(content, int(schema), metadata["library_version"], digest)

@@ -7,13 +7,13 @@ one without rows. What learning resumes with is the same to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ccmem.kernels.rows import check_finite
-from ccmem.memory import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED, aligned, aligned_zeros
+from ccmem.memory import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED, SMALL, aligned_zeros_of
 from ccmem.parameters import check_parameters
 
 if TYPE_CHECKING:
@@ -142,28 +142,34 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     if counts["units"] > len(prototypes):
         raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
     layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
-    known = {name: _check_array(owner, name, arrays[name], layout[name], counts, capacity) for name in names}
+    checked = [_check_array(owner, name, arrays[name], layout[name], counts, capacity) for name in names]
+    _check_finite(owner, names, [array for _, array, _ in checked])
+    journal_layout = (FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64
+    shapes = [*(whole for whole, _, _ in checked), layout["counters"], journal_layout]
+    *made, counters, journal = aligned_zeros_of(shapes)
+    for whole, (_, array, used) in zip(made, checked, strict=True):
+        if len(array):
+            whole[:used] = array[:used]
+    known = dict(zip(names, made, strict=True))
     check_finite(known["prototypes"])
     if known["rates"].min() < 0 or known["rates"].max() > 1:
         raise ValueError(f"{owner}: rates lie outside [0, 1]")
-    counters = np.zeros(layout["counters"][0], np.int64)
     values = list(counts.values())
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     known.update(memory._derive(known["prototypes"], known["wins"]))
-    journal = np.zeros((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64)
     return memory._state_type(**known, counters=counters, journal=journal)
 
 
 def _check_array(
     owner: str, name: str, array: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
-) -> Any:
-    """An array of the state with all its rows, those left out made anew."""
+) -> tuple[tuple[tuple[int, ...], Any], Any, int]:
+    """Shape and type that an array of the state has with all its rows; the array; and how many of its rows count."""
     shape, dtype = layout
     array = widened(array)
     rows = shape[0]
     used = counts["units"] if rows == MANY else counts["blocks"] if rows is None else rows
-    fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == len(shape)
-    if fits and array.shape[1:] == shape[1:] and used is not None:
+    fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.shape[1:] == shape[1:] and array.ndim
+    if fits and used is not None:
         zeros = len(array) == 0 and rows == MANY and name != "prototypes"
         fits = zeros or (len(array) == used if rows == used else len(array) >= used)
     else:
@@ -171,15 +177,21 @@ def _check_array(
     if not fits:
         wanted = (used, *shape[1:])
         raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {wanted}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{owner}: {name} holds NaN or infinity")
     if array.dtype.kind == "i" and array.size and array.min() < 0:
         raise ValueError(f"{owner}: {name} holds negative counts")
-    if rows == used:
-        return aligned(array)
-    whole = aligned_zeros((capacity if rows == MANY else used + 1, *shape[1:]), dtype)
-    whole[: min(len(array), used)] = array[:used]
-    return whole
+    whole = used if rows == used else capacity if rows == MANY else used + 1
+    return ((whole, *shape[1:]), dtype), array, used
+
+
+def _check_finite(owner: str, names: Sequence[str], arrays: list[Any]) -> None:
+    """Raise if one of these holds NaN or infinity; if they are small, one look at all of them is quicker."""
+    floats = {name: array for name, array in zip(names, arrays, strict=True) if array.dtype.kind == "f"}
+    small = sum(array.nbytes for array in floats.values()) <= SMALL
+    if small and np.isfinite(np.concatenate(list(floats.values()), axis=None)).all():
+        return
+    for name, array in floats.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{owner}: {name} holds NaN or infinity")
 
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -30,7 +30,7 @@ DTYPES = {
     "BOOL": "|b1",
 }
 """Name in the file -> numpy's name."""
-_NAMES = {np.dtype(ours): theirs for theirs, ours in DTYPES.items()}
+NAMES = {np.dtype(ours): theirs for theirs, ours in DTYPES.items()}
 _LONGEST_HEADER = 100_000_000
 """The limit of the safetensors library."""
 
@@ -41,7 +41,7 @@ class FormatError(ValueError):
 
 def storable(array: Array) -> bool:
     """Whether the format has a name for the type of ``array``."""
-    return array.dtype.newbyteorder("<") in _NAMES
+    return array.dtype.newbyteorder("<") in NAMES
 
 
 def raw_bytes(array: Array) -> memoryview:
@@ -51,7 +51,7 @@ def raw_bytes(array: Array) -> memoryview:
 
 def little_endian(array: Array) -> Array:
     """``array`` as it stands in a file: contiguous, the lowest byte first."""
-    if array.dtype in _NAMES and array.flags.c_contiguous:
+    if array.dtype in NAMES and array.flags.c_contiguous:
         return array
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
@@ -63,7 +63,7 @@ def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, lis
     for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):  # keeps every array aligned
         array = little_endian(arrays[name])
         header[name] = {
-            "dtype": _NAMES[array.dtype],
+            "dtype": NAMES[array.dtype],
             "shape": list(arrays[name].shape),
             "data_offsets": [offset, offset + array.nbytes],
         }
@@ -86,6 +86,8 @@ def read_header(file: BinaryIO, size: int) -> dict[str, Any]:
     if len(text) < length:
         raise FormatError("it is cut off inside its header")
     header = parse_json(text)
+    if text.rstrip(b" ")[-1:] != b"}":  # no digest covers what fills it up
+        raise FormatError("its header ends in something other than spaces")
     if not isinstance(header, dict):
         raise FormatError("its header is not a JSON object")
     return header

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from ccmem import registry
+from ccmem.persistence.joined import Joined, Named, Separated
 from ccmem.persistence.tensorfile import Array, storable
 from ccmem.persistence.upgrades import upgraded
 
+_PLAIN = {int, str, bool, type(None)}
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 
 
@@ -29,8 +31,10 @@ def _parameters(estimator: Any) -> dict[str, Any]:
     return {name: getattr(estimator, name) for name in parameter_names(estimator.__class__)}
 
 
-def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
-    """``value`` as JSON; arrays go to ``arrays``, under names made from ``place``."""
+def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
+    """``value`` as JSON; arrays go to ``arrays``, under names made from ``place`` if they have any."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -42,9 +46,12 @@ def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, list):
         return [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
     if isinstance(value, dict):
-        if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-            raise TypeError(f"{place} has keys that cannot be saved")
-        return {key: pack(item, f"{place}.{key}" if place else key, arrays) for key, item in value.items()}
+        packed, before = {}, f"{place}." if place else ""
+        for key, item in value.items():
+            if not isinstance(key, str) or key[:1] == "$":
+                raise TypeError(f"{place} has keys that cannot be saved")
+            packed[key] = item if type(item) in _PLAIN else pack(item, before + key, arrays)
+        return packed
     if isinstance(value, np.ndarray):
         return _pack_array(value, place, arrays)
     if isinstance(value, np.random.Generator):
@@ -62,15 +69,17 @@ def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
 
 
-def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
+def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True) -> Any:
     """What :func:`pack` was given; with ``build=False``, estimators stay dictionaries (nothing is imported)."""
     if isinstance(value, list):
         return [unpack(item, arrays, build) for item in value]
     if not isinstance(value, dict):
         return value
-    tag = next((key for key in value if key.startswith("$")), None)
-    if tag is None:
-        return {key: unpack(item, arrays, build) for key, item in value.items()}
+    for tag in value:
+        if tag[:1] == "$":
+            break
+    else:
+        return {key: item if type(item) in _PLAIN else unpack(item, arrays, build) for key, item in value.items()}
     if tag == "$estimator":
         return _unpack_estimator(value, arrays, build)
     if len(value) != 1:
@@ -108,10 +117,9 @@ def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
     raise ValueError(f"{tag} is unknown or holds the wrong thing")
 
 
-def _pack_array(array: Array, place: str, arrays: dict[str, Array]) -> Any:
+def _pack_array(array: Array, place: str, arrays: Named | Joined) -> Any:
     if storable(array):
-        arrays[place] = array
-        return {"$array": place}
+        return {"$array": arrays.add(place, array)}
     if array.ndim == 1 and array.dtype.kind == "U":
         return {"$strings": array.tolist()}
     if array.ndim == 1 and array.dtype.kind == "O":
@@ -127,7 +135,7 @@ def _scalar(value: Any) -> Any:
     raise TypeError(f"{value!r} is neither text nor a number")
 
 
-def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bool) -> Any:
+def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array] | Separated, build: bool) -> Any:
     name = value["$estimator"]
     if (
         set(value) != {"$estimator", "parameters", "fitted"}

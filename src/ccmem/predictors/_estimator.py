@@ -300,7 +300,7 @@ class OnlineNetwork(Guarded, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @reading
     def to_bytes(self) -> bytes:
-        """The network as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The network as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

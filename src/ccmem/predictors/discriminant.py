@@ -412,7 +412,7 @@ class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: 
 
     @reading
     def to_bytes(self) -> bytes:
-        """The classifier as bytes, the same that :meth:`save` writes; :func:`ccmem.from_bytes` brings it back."""
+        """The classifier as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)

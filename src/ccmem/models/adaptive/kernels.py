@@ -81,7 +81,8 @@ def place(
         unit = open_slot(state, settings, best, x, scale)
     else:
         unit = best
-        state.errors[best] += 1.0 - match
+        if settings.max_units > 0:  # without a bound nothing asks for them, and a state is smaller without
+            state.errors[best] += 1.0 - match
         renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
     state.wins[unit] += 1
     state.rates[unit] = state.rates[unit] / (1.0 + 0.5 * state.rates[unit])

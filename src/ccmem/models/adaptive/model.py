@@ -30,12 +30,14 @@ from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_V
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
+from ccmem.models.adaptive.stored import with_rates, without_rates
 from ccmem.models.adaptive.upgrade import with_columns
 from ccmem.parameters import Rule, integer, number, optional
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
 _PER_BLOCK = ("means", "statistics", "columns", "ages")
-_LEAST_GROWTH = 8
+_LEAST_GROWTH = {_PER_UNIT: 8, _PER_BLOCK: 1}
+"""A fleet of small memories feels every spare row."""
 
 
 class AdaptiveCCM(BlockMemory):
@@ -229,12 +231,16 @@ class AdaptiveCCM(BlockMemory):
         for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
             rows = len(getattr(state, names[0]))
             if needed == rows:
-                more = rows + max(rows // 4, _LEAST_GROWTH)  # a fleet of small memories feels every spare row
+                more = rows + max(rows // 4, _LEAST_GROWTH[names])
                 state = state._replace(**{name: grown(getattr(state, name), more) for name in names})
         self._state = state
 
+    @reading
+    def _export(self) -> dict[str, Any]:
+        return without_rates(super()._export(), self.learning_rate)
+
     def _import(self, fields: dict[str, Any]) -> None:
-        super()._import(with_columns(fields))
+        super()._import(with_rates(with_columns(fields), self.learning_rate))
         list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:

@@ -1,0 +1,49 @@
+"""What a checkpoint of an AdaptiveCCM leaves out: rates that follow from wins, as they do until units are merged."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+
+MOST_WINS = 1 << 16
+"""Of units with more wins rates are stored."""
+
+
+@lru_cache(maxsize=8)
+def rates_by_wins(learning_rate: float) -> FloatArray:
+    """The rate of a unit that was opened with ``learning_rate`` after 0, 1, 2, ... wins, as the kernel counts it."""
+    rates = [float(learning_rate)]
+    for _ in range(MOST_WINS):
+        rates.append(rates[-1] / (1.0 + 0.5 * rates[-1]))
+    return np.array(rates)
+
+
+def without_rates(fields: dict[str, Any], learning_rate: float) -> dict[str, Any]:
+    """``fields`` without rates, if these follow from wins to the last bit."""
+    state = fields["state"]
+    expected = _expected(state["wins"], learning_rate)
+    if expected is None or not np.array_equal(expected, state["rates"]):
+        return fields
+    return {**fields, "state": {**state, "rates": expected[:0]}}
+
+
+def with_rates(fields: Any, learning_rate: Any) -> Any:
+    """What :func:`without_rates` was given; anything else as it is, for whoever reads it next to say what is wrong."""
+    try:
+        state = fields["state"]
+        if len(state["rates"]) or not len(state["wins"]):
+            return fields
+        expected = _expected(state["wins"], learning_rate)
+        return fields if expected is None else {**fields, "state": {**state, "rates": expected}}
+    except (TypeError, LookupError, ValueError, AttributeError):
+        return fields
+
+
+def _expected(wins: Any, learning_rate: Any) -> FloatArray | None:
+    if wins.dtype.kind not in "iu" or not wins.size or wins.min() < 0 or wins.max() > MOST_WINS:
+        return None
+    return rates_by_wins(learning_rate)[wins]
