@@ -1,7 +1,7 @@
 """Layers and readouts on image streams: accuracy by floats, orders of tasks, imbalance, few labels, a poor beginning.
 
-    python -m studies.layers accuracy orders imbalance labels start calibration   # any of them
-    python -m studies.layers --report                                              # tables, from what is kept
+    python -m studies.layers accuracy controls orders imbalance labels start calibration other   # any of them
+    python -m studies.layers --report                                                 # tables, from what is kept
 
 Test accuracy is looked at here only; settings were chosen on a sixth of the training part (``--validation`` repeats
 that). Every trial is kept as it ends in studies/evidence/layers, so that a run that was stopped goes on.
@@ -19,6 +19,7 @@ import numpy as np
 
 from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, PatchLayer, Stack, datasets
 from ccmem.experiments.protocol import Benchmark
+from studies import layers_other
 
 FOLDER = Path(__file__).parent / "evidence" / "layers"
 SETS = ("mnist", "fashion-mnist", "notmnist")
@@ -166,9 +167,16 @@ def runs(parts: list[str], trials: int) -> Iterator[tuple[str, str, str, int, Ca
                     yield "start", name, kind, seed, poor_start, {"model": "default", "kind": kind}
             if "calibration" in parts and seed < 3:
                 yield "calibration", name, "default", seed, calibration, {"model": "default"}
+        for case in layers_other.CASES if "other" in parts else ():
+            for model in layers_other.MODELS:
+                if model != "layers" or case.startswith("digits"):
+                    yield "other", case, model, seed, layers_other.accuracy, {"model": model}
 
 
 def load(name: str, validation: bool) -> Any:
+    """A data set, or the name of a case of the other study, which has no other form."""
+    if name not in SETS:
+        return name
     data = datasets.load(name, download=False)
     if not validation:
         return data
@@ -190,7 +198,7 @@ def main() -> None:
     loaded: dict[str, Any] = {}
     for part, name, line, seed, function, arguments in runs(options.parts, options.trials):
         done = kept.setdefault(part, {}).setdefault(line, {}).setdefault(name, {})
-        if name not in options.sets or str(seed) in done:
+        if (name in SETS and name not in options.sets) or str(seed) in done:
             continue
         if name not in loaded:
             loaded[name] = load(name, options.validation)
@@ -209,6 +217,7 @@ TITLES = {
     "labels": "One image in a hundred has a label",
     "start": "500 constant images, or 500 of one class, before the stream",
     "calibration": "Probabilities of the default",
+    "other": "Other data, defaults: small digits, features of a network, windows of signals",
 }
 WHOLE = ("floats", "working", "units", "blocks", "labels", "rare images")
 
@@ -221,11 +230,13 @@ def report(kept: dict[str, Any]) -> None:
         measures = list(dict.fromkeys(measure for trial in every for measure in trial))
         if not measures:
             continue
-        text += ["", f"## {TITLES[part]}", "", f"| | | {' | '.join(SETS)} | trials |", "|---|---|---:|---:|---:|---:|"]
+        columns = layers_other.CASES if part == "other" else SETS
+        text += ["", f"## {TITLES[part]}", "", f"| | | {' | '.join(columns)} | trials |"]
+        text += ["|---|---|" + "---:|" * (len(columns) + 1)]
         for line, sets in lines.items():
             for measure in measures:
                 cells, counts = [], []
-                for name in SETS:
+                for name in columns:
                     values = [trial[measure] for trial in sets.get(name, {}).values() if measure in trial]
                     counts.append(len(values))
                     form = "{:,.0f}" if measure in WHOLE else "{:.4f} ± {:.4f}" if len(values) > 1 else "{:.4f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -176,6 +177,24 @@ def test_floats_are_counted():
     clf = DiscriminantClassifier(4, buffer_rows=8).fit(X, y)
     assert clf.n_floats_ == 3 + 3 * 5 * 10 + 55 + 80 + 8 + 2 + 4
     assert clf.working_floats_ > 3 * 5 * 10 + 55
+
+
+@pytest.mark.parametrize(
+    ("d", "n_axes", "buffer_rows", "n_classes"), [(320, 20, 64, 10), (400, 30, 32, 2), (90, 4, 64, 20)]
+)
+def test_working_space_is_what_is_taken(d, n_axes, buffer_rows, n_classes):
+    """Every copy that answering and learning make is counted, and little else."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, d), np.float32), np.arange(200) % n_classes
+    clf = DiscriminantClassifier(n_axes, buffer_rows=buffer_rows).partial_fit(X, y)
+    clf.predict(X)  # what is imported or compiled on the way is not meant
+    most = 0
+    for call in (lambda: clf.partial_fit(X[:50], y[:50]), lambda: clf.predict(X), lambda: clf.predict(X)):
+        tracemalloc.start()
+        call()
+        most = max(most, tracemalloc.get_traced_memory()[1] // 4)
+        tracemalloc.stop()
+    assert 0.6 * clf.working_floats_ < most <= clf.working_floats_
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ examples:
   ccmem reproduce                              MNIST if a copy can be had, the digits of scikit-learn otherwise
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
+  ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
   ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
 Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
@@ -29,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
     parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
     parser.add_argument(
-        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp, or rivals (default: all)"
+        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp, layers, or rivals (default: all)"
     )
     parser.add_argument(
         "--rows",

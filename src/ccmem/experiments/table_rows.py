@@ -198,11 +198,12 @@ def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
     return found
 
 
-def layer_rows(dataset: str) -> list[Row]:
-    """Stacks of layers, whatever models are asked for: they are variants of none of the paper's."""
+def layer_rows(names: Iterable[str] | None = None) -> list[Row]:
+    """Stacks of layers, or those named; they are variants of none of the paper's models."""
+    found = settings()["layers"]
     return [
-        Row(name, facts["title"], "Stack", {**facts["parameters"], **facts.get(dataset, {})}, source=facts["source"])
-        for name, facts in settings()["layers"].items()
+        Row(name, found[name]["title"], "Stack", found[name]["parameters"], source=found[name]["source"])
+        for name in (found if names is None else names)
     ]
 
 
@@ -221,7 +222,9 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
     from ccmem.experiments.rival_rows import rival_names, rival_rows
 
     asked = None if models is None else list(models)
-    names = model_names() if asked is None else [name for name in asked if name not in rival_names()]
+    layers = None if asked is None else [name for name in asked if name in settings()["layers"]]
+    others = [*rival_names(), *(layers or [])]
+    names = model_names() if asked is None else [name for name in asked if name not in others]
     found: list[Row] = []
     if "paper" in kinds:
         found += [paper_row(dataset, name) for name in names]
@@ -231,7 +234,7 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
         if kind in kinds:
             found += other_rows(kind, dataset, names)
     if "layers" in kinds:
-        found += layer_rows(dataset)
+        found += layer_rows(layers)
     if "rivals" in kinds:
         found += rival_rows(dataset, None if asked is None else [name for name in asked if name in rival_names()])
     return found

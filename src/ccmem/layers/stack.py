@@ -144,14 +144,19 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         self._provisional = None
         done = 0 if self._settled else self._settle(rows, labels, classes)
         self._classes = classes
-        coded = codes is not None and classes is None and hasattr(self.last_, "_teach_coded")
+        coded = codes is not None and hasattr(self.last_, "_teach_coded")
         for start in range(done, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             features = self._features(rows[part])
-            if coded and hasattr(self.last_, "classes_"):  # labels are looked at once, and not for every few rows
+            if coded and self._knows(classes):  # labels are looked at once, and not for every few rows
                 self.last_._teach_coded(features, codes[part], values)
             else:
                 self._teach_last(self.last_, features, None if labels is None else labels[part])
+
+    def _knows(self, classes: Any) -> bool:
+        """Whether ``last`` has begun and need not be told of ``classes``."""
+        known = getattr(self.last_, "classes_", None)
+        return known is not None and (classes is None or bool(np.isin(classes, known).all()))
 
     def _begin(self) -> None:
         if not isinstance(self.layers, (list, tuple)) or not self.layers:

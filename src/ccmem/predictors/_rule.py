@@ -11,7 +11,8 @@ from ccmem._typing import FloatArray
 from ccmem.kernels.packed import factor_covariance, solved
 from ccmem.predictors._statistics import Statistics, largest_axes
 
-_ROWS_AT_ONCE = 64
+SCORED_TOGETHER = 64
+"""How many rows are looked at together."""
 
 
 class Rule(NamedTuple):
@@ -35,9 +36,10 @@ def make_rule(state: Statistics, own_share: float, ridge: float) -> Rule:
     n_classes, n_axes, d = len(counts), classes.shape[1] - 1, classes.shape[2]
     total = max(int(counts.sum()), 1)
     centre = (counts @ classes[:, 0].astype(np.float64) / total).astype(np.float32)
-    common = np.zeros((n_axes, d), np.float32)
+    common, two = np.zeros((n_axes, d), np.float32), np.empty((2 * n_axes, d), np.float32)
     for c in range(n_classes):
-        common = largest_axes(np.concatenate([common, classes[c, 1:]]), n_axes)
+        two[:n_axes], two[n_axes:] = common, classes[c, 1:]
+        largest_axes(two, common)
     common /= np.float32(np.sqrt(total))
     spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
@@ -45,28 +47,35 @@ def make_rule(state: Statistics, own_share: float, ridge: float) -> Rule:
         both, n = classes[c], int(counts[c])
         both[0] -= centre
         known = n / (n + n_axes)
-        own = both[1:] * np.float32(np.sqrt(known / n))
-        own = largest_axes(np.concatenate([own, common * np.float32(np.sqrt(1.0 - known))]), n_axes)
-        both[1:] = own * np.float32(np.sqrt(own_share))
+        np.multiply(both[1:], np.float32(np.sqrt(known / n)), out=two[:n_axes])
+        np.multiply(common, np.float32(np.sqrt(1.0 - known)), out=two[n_axes:])
+        largest_axes(two, both[1:])
+        both[1:] *= np.float32(np.sqrt(own_share))
         both /= np.float32(spread)
         mean = both[0].astype(np.float64)
         half = solved(state.scatter, both.T)
-        axes = half[:, 1:].astype(np.float64)
-        small = np.linalg.cholesky(np.eye(n_axes) + axes.T @ axes)
-        half[:, 1:] = solve_triangular(small, axes.T, lower=True).T
+        small = np.linalg.cholesky(np.eye(n_axes) + _products(half[:, 1:]))
+        half[:, 1:] = half[:, 1:] @ solve_triangular(small, np.eye(n_axes), lower=True).T.astype(np.float32)
         both[:] = solved(state.scatter, half, transposed=True).T
+        del half  # before the next one is made
         shifts[c] = both[1:] @ mean
         bias[c] = mean @ both[0] + 2.0 * np.log(np.diag(small)).sum()
         both /= np.float32(spread)
     return Rule(centre, classes.reshape(-1, d), shifts, bias)
 
 
+def _products(columns: FloatArray) -> FloatArray:
+    """Products of columns with each other, summed in double precision, a few rows at a time."""
+    parts = (columns[k : k + SCORED_TOGETHER].astype(np.float64) for k in range(0, len(columns), SCORED_TOGETHER))
+    return np.sum([part.T @ part for part in parts], axis=0)
+
+
 def scores(rule: Rule, X: FloatArray) -> FloatArray:
     """Score of every class for every row: twice the negative log likelihood, but for what all classes share."""
     n_classes, n_axes = rule.shifts.shape
     found = np.empty((len(X), n_classes))
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(X), SCORED_TOGETHER):
+        part = slice(start, start + SCORED_TOGETHER)
         products = ((X[part] - rule.centre) @ rule.weights.T).reshape(-1, n_classes, 1 + n_axes)
         off = products[:, :, 1:] - rule.shifts
         found[part] = rule.bias - 2.0 * products[:, :, 0] - np.einsum("rck,rck->rc", off, off)

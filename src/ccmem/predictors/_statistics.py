@@ -75,25 +75,24 @@ def take_in_buffer(state: Statistics) -> None:
         n, more = int(state.counts[c]), len(own)
         mean = own.mean(axis=0, dtype=np.float64)
         step = mean - state.classes[c, 0]
-        part[:-1] = own - mean
+        np.subtract(own, mean, out=part[:-1], casting="same_kind")
         part[-1] = step * np.sqrt(n * more / (n + more))  # what the two means differ by
         state.classes[c, 0] += step * (more / (n + more))
         state.counts[c] = n + more
         axes = state.classes[c, 1:]
-        axes[:] = largest_axes(np.concatenate([axes, part]), len(axes))
+        largest_axes(np.concatenate([axes, part]), axes)
         done += more + 1
     add_products(state.scatter, deviations)
     state.counters[WAITING] = 0
 
 
-def largest_axes(rows: FloatArray, n_axes: int) -> FloatArray:
-    """At most ``n_axes`` orthogonal rows whose squares add up to nearly those of ``rows``; zeros fill up.
+def largest_axes(rows: FloatArray, axes: FloatArray) -> None:
+    """Into ``axes``: as many orthogonal rows whose squares add up to nearly those of ``rows``; zeros fill up.
 
     They come from the eigenvectors of the small matrix of products of the rows.
     """
-    axes = np.zeros((n_axes, rows.shape[1]), np.float32)
     values, vectors, _ = lapack.ssyevd(rows @ rows.T)  # a third of the time that np.linalg.eigh takes
-    keep = min(n_axes, len(values))
+    keep = min(len(axes), len(values))
     largest = vectors[:, ::-1][:, :keep] * (values[::-1][:keep] > 1e-6 * max(values[-1], 0.0))
-    axes[:keep] = largest.T @ rows
-    return axes
+    np.matmul(largest.T, rows, out=axes[:keep])
+    axes[keep:] = 0

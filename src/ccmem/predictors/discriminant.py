@@ -43,7 +43,7 @@ from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import aligned
 from ccmem.parameters import Rule, check_parameters, integer, number
-from ccmem.predictors._rule import make_rule, scores
+from ccmem.predictors._rule import SCORED_TOGETHER, make_rule, scores
 from ccmem.predictors._statistics import (
     COUNTERS,
     SCORED_AT,
@@ -60,6 +60,8 @@ _SCORE_AFTER = 1.3
 """Rows are scored, for the temperature, when this many times as many were taught as the time before."""
 _FADES = 0.85
 """What the temperature's certainty is multiplied with each time."""
+_NUMPY_BUFFERS = 25_000
+"""What numpy takes to convert numbers piece by piece."""
 
 
 def naive(
@@ -128,7 +130,7 @@ class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: 
     class_counts_, means_ : how many rows each class had, and their mean; copies.
     temperature_ : float, what scores are divided by for probabilities.
     n_floats_ : int, how many numbers are kept; the buffer is among them.
-    working_floats_ : int, how many more are needed while answering.
+    working_floats_ : int, how many more are needed while learning or answering.
     n_samples_seen_, n_samples_taught_ : how many rows came, and how many of them had a label.
     """
 
@@ -341,11 +343,17 @@ class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: 
 
     @property
     def working_floats_(self) -> int:
-        """How many more numbers are needed while answering: a copy that becomes the rule, and room for a few rows."""
+        """How many more numbers are needed while learning or answering, in parts of an array of float32.
+
+        A copy of what was learned becomes the rule. Beside it the buffer is taken in, then axes are turned, then a few
+        rows are scored: the largest of these counts.
+        """
         self._require_start()
         state = self._state
-        n_classes, n_axes, d = state.classes.shape
-        return state.scatter.size + state.classes.size + (3 * n_axes + 64) * d + 64 * n_classes * n_axes
+        n_classes, n_rows, d = state.classes.shape
+        taken_in = 2 * (len(state.buffer) + n_rows) * d
+        scored = SCORED_TOGETHER * (d + 3 * n_classes * n_rows)
+        return state.scatter.size + state.classes.size + max(taken_in, 6 * n_rows * d, scored) + _NUMPY_BUFFERS
 
     @property
     def n_samples_seen_(self) -> int:
