@@ -82,11 +82,20 @@ def kernel_in_place(function: Function) -> Function:
     return _compiled(function, counts_references=False)
 
 
-def _compiled(function: Function, counts_references: bool) -> Function:
+def kernel_apart(function: Function) -> Function:
+    """As :func:`kernel_in_place`, for arrays that share no memory, alone or in tuples.
+
+    A loop over many of them then becomes vector instructions. Otherwise LLVM would have to compare every pair of them
+    first, and gives up on more than a few.
+    """
+    return _compiled(function, counts_references=False, apart=True)
+
+
+def _compiled(function: Function, counts_references: bool, apart: bool = False) -> Function:
     if not JIT_ENABLED:
         return function
     options = {"nopython": True, "boundscheck": None, "nogil": True, "error_model": "numpy", "_nrt": counts_references}
-    return _Kernel(function, options)
+    return _Kernel(function, options, _ApartCompiler if apart else _PartCompiler)
 
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -97,10 +106,10 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     called with.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], part_compiler: Any) -> None:
         super().__init__(function, targetoptions={**options, "no_cfunc_wrapper": True})
         part = {**options, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-        self._part = CPUDispatcher(function, targetoptions=part, pipeline_class=_PartCompiler)
+        self._part = CPUDispatcher(function, targetoptions=part, pipeline_class=part_compiler)
         self._cache_is_open = False
 
     def compile(self, signature: Any) -> Any:
@@ -157,6 +166,16 @@ class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing_context, target_context, _PartLibrary(target_context.codegen(), "part"), *rest)
+
+
+class _ApartCompiler(_PartCompiler):
+    """The same, the arguments of which share no memory."""
+
+    def __init__(
+        self, typing_context: Any, target_context: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any
+    ) -> None:
+        flags.noalias = True
+        super().__init__(typing_context, target_context, library, args, result, flags, *rest)
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import FloatArray
-from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.competition import dot, highest
+from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models._blocks import OWN_BLOCK
 
 ROWS, LATEST, FRESH, STAYED, REFERRED, DOUBT, PARTIAL = range(OWN_BLOCK + 7, OWN_BLOCK + 14)
@@ -81,24 +82,74 @@ def normalised(square: float, batches: float) -> float:
 
 
 @kernel_in_place
-def read(readings: FloatArray, x: FloatArray, scale: float, first: bool, anew: bool) -> None:
-    """Take a row into the batch being filled, the ``first`` of it; ``anew``: nothing is known of the stream yet."""
+def read(readings: FloatArray, X: FloatArray, begins: bool, anew: bool) -> None:
+    """Take rows into the batch being filled, which ``begins`` with them; ``anew``: nothing is known of the stream yet.
+
+    Sums are the same however many rows come at a time; four at a time, sums are fetched a quarter as often.
+    """
     reference, before = readings[RUNNING + REFERENCE], readings[BEFORE]
-    total, squares, fourths, direction = readings[SUM], readings[SQUARES], readings[FOURTHS], readings[DIRECTION]
-    if first:
-        for j in range(x.shape[0]):
-            total[j] = squares[j] = fourths[j] = direction[j] = 0.0
-            if anew:
-                reference[j] = before[j] = x[j]
-    for j in range(x.shape[0]):
-        value = np.float64(x[j])
-        step = value - before[j]
-        before[j] = value
-        step *= step
+    sums = readings[SUM], readings[SQUARES], readings[FOURTHS], readings[DIRECTION]
+    if begins:
+        for row in range(SUM, BEFORE):
+            readings[row] = 0.0
+        readings[DIRECTION] = 0.0
+        if anew:
+            for j in range(before.shape[0]):
+                reference[j] = before[j] = X[0, j]
+    r = 0
+    while r + 4 <= X.shape[0]:
+        a, b, c, d = X[r], X[r + 1], X[r + 2], X[r + 3]
+        add_four(*sums, before, reference, a, b, c, d, scale_of(a), scale_of(b), scale_of(c), scale_of(d))
+        r += 4
+    while r < X.shape[0]:
+        add_one(*sums, before, reference, X[r], scale_of(X[r]))
+        r += 1
+
+
+@kernel_in_place
+def scale_of(x: FloatArray) -> float:
+    """1 / |x|; 0 for a zero vector."""
+    squared = dot(x, x)
+    return 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
+
+
+@kernel_apart
+def add_one(
+    total: FloatArray, squares: FloatArray, fourths: FloatArray, direction: FloatArray, before: FloatArray,
+    reference: FloatArray, a: FloatArray, scale: float,
+) -> None:  # fmt: skip
+    """Add a row to the sums of a batch."""
+    for j in range(a.shape[0]):
+        value = np.float64(a[j])
+        step = (value - before[j]) * (value - before[j])
         total[j] += value - reference[j]
         squares[j] += step
         fourths[j] += step * step
         direction[j] += scale * value
+        before[j] = value
+
+
+@kernel_apart
+def add_four(
+    total: FloatArray, squares: FloatArray, fourths: FloatArray, direction: FloatArray, before: FloatArray,
+    reference: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray,
+    scale_a: float, scale_b: float, scale_c: float, scale_d: float,
+) -> None:  # fmt: skip
+    """The same with four rows."""
+    for j in range(a.shape[0]):
+        first, second, third, fourth = np.float64(a[j]), np.float64(b[j]), np.float64(c[j]), np.float64(d[j])
+        level, was = reference[j], before[j]
+        total[j] = total[j] + (first - level) + (second - level) + (third - level) + (fourth - level)
+        direction[j] = direction[j] + scale_a * first + scale_b * second + scale_c * third + scale_d * fourth
+        w, x, y, z = (
+            (first - was) * (first - was),
+            (second - first) * (second - first),
+            (third - second) * (third - second),
+            (fourth - third) * (fourth - third),
+        )
+        squares[j] = squares[j] + w + x + y + z
+        fourths[j] = fourths[j] + w * w + x * x + y * y + z * z
+        before[j] = fourth
 
 
 @kernel_in_place
@@ -148,52 +199,70 @@ def weigh(
 ) -> float:
     """Weigh what a batch says about all means or all spreads, and learn from it; return the most evidence."""
     batches, scaled = ages[KNOWN], ages[SCALED]
-    rate, level_rate = max(1.0 / (scaled + 1.0), slowest), max(1.0 / (batches + 1.0), slowest)
-    trust, tails, unsure = scaled / (scaled + PRIOR), 2.0 * (scaled + PRIOR), 1.0 + 1.0 / referred
-    active, most = scaled >= PRIOR, 0.0
+    weigh_columns(
+        *(known[LEVEL], known[SWAY], known[ERROR], known[REACH], known[CARRY], known[ECHO], known[NOISE]),
+        *(running[REFERENCE], running[STRAY], running[MISS], running[EVIDENCE], running[RUN], running[PULL]),
+        *(features, errors, scaled, 1.0 + 1.0 / referred, h, learns),
+        *(max(1.0 / (scaled + 1.0), slowest), max(1.0 / (batches + 1.0), slowest)),
+        max(1.0 / (referred + 1.0), reference_rate),
+    )
+    return running[EVIDENCE, highest(running[EVIDENCE], features.shape[0])] if scaled >= PRIOR else 0.0
+
+
+@kernel_apart
+def weigh_columns(
+    levels: FloatArray, sways: FloatArray, misses: FloatArray, reaches: FloatArray, carries: FloatArray,
+    echoes: FloatArray, noises: FloatArray,
+    references: FloatArray, strays: FloatArray, last: FloatArray, evidences: FloatArray, runs: FloatArray,
+    pulls: FloatArray,
+    features: FloatArray, errors: FloatArray, scaled: float, unsure: float, h: float, learns: bool,
+    rate: float, level_rate: float, reference_rate: float,
+) -> None:  # fmt: skip
+    """Every column alike and without branches: the processor does eight at a time."""
+    trust, tails, active, bounds = scaled / (scaled + PRIOR), 2.0 * (scaled + PRIOR), scaled >= PRIOR, scaled >= 2.0
     for j in range(features.shape[0]):
-        f, error, stray = features[j], errors[j], features[j] - running[REFERENCE, j]
-        floor = max(known[NOISE, j], TINY)
-        variance = max(known[ERROR, j], floor)
-        phi = min(max(trust * known[CARRY, j] / (known[REACH, j] + TINY), 0.0), MOST_CORRELATION)
-        left = min(max(trust * known[ECHO, j] / variance, 0.0), MOST_CORRELATION)
-        e = stray - phi * running[STRAY, j]
+        f, error, reach, before = features[j], errors[j], reaches[j], strays[j]
+        stray = f - references[j]
+        floor = max(noises[j], TINY)
+        variance = max(misses[j], floor)
+        phi = min(max(trust * carries[j] / (reach + TINY), 0.0), MOST_CORRELATION)
+        left = min(max(trust * echoes[j] / variance, 0.0), MOST_CORRELATION)
+        e = stray - phi * before
         square = e * e
-        evidence = running[EVIDENCE, j]
-        if active:
-            z = np.sqrt(min(square / (max(variance * (1.0 + 2.0 * left) * unsure, error) + square / tails + TINY), h))
-            signed = z if e > 0.0 else -z
-            if evidence > 0.0:
-                k = max(1.0, abs(running[PULL, j]) / running[RUN, j])
-                evidence += (k * signed if running[PULL, j] > 0.0 else -k * signed) - 0.5 * k * k
-                running[RUN, j] += 1.0
-                running[PULL, j] += signed
-            if evidence <= 0.0:
-                evidence = max(0.0, z - 0.5)
-                running[RUN, j], running[PULL, j] = 1.0, signed
-            running[EVIDENCE, j] = evidence
-            most = max(most, evidence)
-        if not learns or 3.0 * evidence > h:
-            running[STRAY, j], running[MISS, j] = stray, 0.0
-            continue
-        limit = OUTLIER * max(variance, error)
-        if scaled >= 2.0 and square > limit:
-            e = np.sqrt(limit) if e > 0.0 else -np.sqrt(limit)
-        known[ERROR, j] += rate * (e * e - known[ERROR, j])
-        known[ECHO, j] += rate * (e * running[MISS, j] - known[ECHO, j])
-        limit = OUTLIER * max(max(known[REACH, j], floor), error)
-        bounded = stray
-        if scaled >= 2.0 and stray * stray > limit:
-            bounded = np.sqrt(limit) if stray > 0.0 else -np.sqrt(limit)
-        known[REACH, j] += rate * (bounded * bounded - known[REACH, j])
-        known[CARRY, j] += rate * (bounded * running[STRAY, j] - known[CARRY, j])
-        running[STRAY, j], running[MISS, j] = stray, e
-        running[REFERENCE, j] += max(1.0 / (referred + 1.0), reference_rate) * stray
-        away = f - known[LEVEL, j]
-        known[SWAY, j] += level_rate * ((1.0 - level_rate) * away * away - known[SWAY, j])
-        known[LEVEL, j] += level_rate * away
-        known[NOISE, j] += level_rate * (error - known[NOISE, j])
-    return most
+        # evidence
+        was, run, pull = evidences[j], runs[j], pulls[j]
+        z = np.sqrt(min(square / (max(variance * (1.0 + 2.0 * left) * unsure, error) + square / tails + TINY), h))
+        signed = z if e > 0.0 else -z
+        k = max(1.0, abs(pull) / max(run, 1.0))
+        goes_on = was > 0.0
+        evidence = was + ((k * signed if pull > 0.0 else -k * signed) - 0.5 * k * k) if goes_on else was
+        begins = evidence <= 0.0
+        evidence = max(0.0, z - 0.5) if begins else evidence
+        evidence = evidence if active else was
+        evidences[j] = evidence
+        more = run + 1.0 if goes_on else run
+        runs[j] = (1.0 if begins else more) if active else run
+        further = pull + signed if goes_on else pull
+        pulls[j] = (signed if begins else further) if active else pull
+        # learning
+        keeps = not learns or 3.0 * evidence > h
+        most = OUTLIER * max(variance, error)
+        furthest = np.sqrt(most)
+        e = (furthest if e > 0.0 else -furthest) if bounds and square > most else e
+        most = OUTLIER * max(max(reach, floor), error)
+        furthest = np.sqrt(most)
+        bounded = (furthest if stray > 0.0 else -furthest) if bounds and stray * stray > most else stray
+        away = f - levels[j]
+        misses[j] += 0.0 if keeps else rate * (e * e - misses[j])
+        echoes[j] += 0.0 if keeps else rate * (e * last[j] - echoes[j])
+        reaches[j] += 0.0 if keeps else rate * (bounded * bounded - reach)
+        carries[j] += 0.0 if keeps else rate * (bounded * before - carries[j])
+        references[j] += 0.0 if keeps else reference_rate * stray
+        sways[j] += 0.0 if keeps else level_rate * ((1.0 - level_rate) * away * away - sways[j])
+        levels[j] += 0.0 if keeps else level_rate * away
+        noises[j] += 0.0 if keeps else level_rate * (error - noises[j])
+        strays[j] = stray
+        last[j] = 0.0 if keeps else e
 
 
 @kernel_in_place

@@ -14,7 +14,7 @@ from ccmem.kernels.update import copy_scaled, renormalising_move
 from ccmem.memory import JOURNALED, SEEN, UNITS
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER
 from ccmem.models.adaptive.change import confirm, suspect
-from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERRED, ROWS, read
+from ccmem.models.adaptive.columns import BEFORE, DOUBT, FRESH, PARTIAL, REFERRED, ROWS, read, scale_of
 from ccmem.models.adaptive.decision import SIZE, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.models.adaptive.signature import VARIANCE
@@ -151,25 +151,31 @@ def learn_rows(
     refusing: bool,
     h: FloatArray,
 ) -> int:
-    counters = state.counters
-    for r in range(X.shape[0]):
+    counters: Any = state.counters
+    unread: Any = np.int64(0)  # rows of the running batch from here on are not read yet
+    r: Any = np.int64(0)
+    while r < X.shape[0]:
         if (
             counters[BLOCKS] == state.means.shape[0]
             or counters[UNITS] == state.prototypes.shape[0]
             or counters[JOURNALED] + 2 > state.journal.shape[0]
         ):
-            return r
+            break
         x = X[r]
         winners[r] = REJECTED
-        squared = dot(x, x)
-        scale = 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
-        read(state.readings, x, scale, counters[ROWS] == 0, counters[REFERRED] == 0)
+        scale = scale_of(x)
         counters[ROWS] += 1
+        if counters[ROWS] == settings.batch:
+            catch_up(state, X, unread, r + 1)
+            unread = r + 1
         if counters[ROWS] == settings.batch and judge(state, settings):
             pass  # a change that columns noticed has taken this row into its candidate
-        elif squared > 0.0:
+        elif scale > 0.0:
             if counters[ALARM] > 0:
                 confirm(state, settings, x, scale)
+                if counters[ROWS] == 0 and unread <= r:  # a change: the batch being filled is no more
+                    copy_scaled(state.readings[BEFORE], x, 1.0)
+                    unread = r + 1
             elif suspect(state, settings, x, scale):
                 counters[ALARM] = 1
                 counters[FRESH], counters[PARTIAL] = 0, min(1, counters[ROWS])
@@ -177,7 +183,17 @@ def learn_rows(
                 label = labels[r] if labels.shape[0] else UNKNOWN
                 winners[r] = place(state, settings, x, scale, label, votes, refusing, h)
         counters[SEEN] += 1
-    return X.shape[0]
+        r += 1
+    catch_up(state, X, unread, r)
+    return r
+
+
+@kernel_in_place
+def catch_up(state: AdaptiveState, X: FloatArray, start: int, stop: int) -> None:
+    """Read the rows of the batch being filled that were not yet."""
+    if start < stop:
+        begins = state.counters[ROWS] == stop - start
+        read(state.readings, X[start:stop], begins, state.counters[REFERRED] == 0)
 
 
 @kernel
