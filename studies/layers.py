@@ -1,46 +1,50 @@
-"""Layers and readouts on image streams: accuracy by floats, orders of tasks, imbalance, few labels, a poor beginning.
+"""Layers and readouts: other orders of tasks, controls, imbalance, few labels, a poor beginning, other data.
 
-    python -m studies.layers accuracy controls orders imbalance labels start calibration other   # any of them
-    python -m studies.layers --report                                                 # tables, from what is kept
+    ccmem reproduce mnist fashion-mnist notmnist --rows layers --trials 3 --out studies/evidence/layers
+    ccmem reproduce mnist fashion-mnist notmnist --rows layers --protocols strict --out studies/evidence/layers
+    python -m studies.layers orders controls imbalance labels start calibration other       # any of them
+    python -m studies.layers --report                                                       # tables and chart
 
-Test accuracy is looked at here only; settings were chosen on a sixth of the training part (``--validation`` repeats
-that). Every trial is kept as it ends in studies/evidence/layers, so that a run that was stopped goes on.
+The tables of ten trials are made by ``ccmem reproduce``: the first line above runs both protocols, the second goes on
+with the strict one. What else there is to know is here, three trials each. The test part is looked at in these runs
+only; settings were chosen on a sixth of the training part (studies/layers_tuning.py). Every trial is kept as it ends in
+studies/evidence/layers/trials.json, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, PatchLayer, Stack, datasets
-from ccmem.experiments.protocol import Benchmark
+from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, PatchLayer, Stack, datasets, experiments
 from studies import layers_other
 
 FOLDER = Path(__file__).parent / "evidence" / "layers"
 SETS = ("mnist", "fashion-mnist", "notmnist")
+TRIALS = 3
 CHUNK = 512
 
-OWN_1M = {"mnist": (38, 5, 30), "notmnist": (32, 4, 40)}
-"""Units, side of a patch and axes of the 1M line where other values did better on held-out training images."""
-
-MODELS: dict[str, Callable[[int], Any]] = {
-    "100k": lambda seed: Stack([PatchLayer(28, grid=3, random_state=seed)], DiscriminantClassifier(buffer_rows=32)),
-    "default": lambda seed: Stack([PatchLayer(random_state=seed)], DiscriminantClassifier()),
-    "1M": lambda seed: Stack([PatchLayer(42, random_state=seed)], DiscriminantClassifier()),
-    "memory": lambda seed: Stack(
-        [PatchLayer(random_state=seed)], ModalClassifier(AdaptiveCCM(max_units=470), n_winners=5, metric="shared")
-    ),
-    "memory, own metric": lambda seed: Stack(
+OWN: dict[str, Callable[[int], Any]] = {
+    "memory, its own metric": lambda seed: Stack(
         [PatchLayer(random_state=seed)], ModalClassifier(AdaptiveCCM(max_units=470), n_winners=5)
     ),
-    "random units": lambda seed: Stack([PatchLayer(units="random", random_state=seed)], DiscriminantClassifier()),
-    "pixels": lambda seed: DiscriminantClassifier(),
+    "pixels, no layer": lambda seed: DiscriminantClassifier(),
 }
+"""Controls beyond the rows of ``ccmem reproduce``."""
+
+
+def new(model: str, seed: int) -> Any:
+    """A model by its name among the controls or the rows of ``ccmem reproduce``."""
+    if model in OWN:
+        return OWN[model](seed)
+    (row,) = experiments.rows("mnist", [model], ["layers"])
+    return row.build(np.empty((0, 0)), (), seed)
 
 
 def orders(y: np.ndarray, name: str, seed: int) -> np.ndarray:
@@ -70,23 +74,14 @@ def task_accuracy(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean([right[y // 2 == task].mean() for task in range(5)]))
 
 
-def floats(model: Any) -> dict[str, int]:
-    return {"floats": int(model.n_floats_), "working": int(getattr(model, "working_floats_", 0))}
-
-
 def accuracy(data: Any, model: str, seed: int, order: str = "standard") -> dict[str, Any]:
     rows = orders(data.y_train, order, seed)
-    fresh = MODELS[model](seed)
-    if model == "1M" and data.name in OWN_1M:
-        n_units, side, n_axes = OWN_1M[data.name]
-        layer = PatchLayer(n_units, patch_size=side, random_state=seed)
-        fresh = Stack([layer], DiscriminantClassifier(n_axes, buffer_rows=32))
-    taught = teach(fresh, data.X_train[rows], data.y_train[rows])
-    found = {"ACC": task_accuracy(taught.predict(data.X_test), data.y_test), **floats(taught)}
-    memory = getattr(getattr(taught, "last_", None), "memory_", None)
-    if memory is not None:
-        found |= {"blocks": int(memory.n_blocks_), "units": int(memory.n_units_)}
-    return found
+    taught = teach(new(model, seed), data.X_train[rows], data.y_train[rows])
+    return {
+        "ACC": task_accuracy(taught.predict(data.X_test), data.y_test),
+        "floats": int(taught.n_floats_),
+        "working": int(taught.working_floats_),
+    }
 
 
 def imbalance(data: Any, model: str, seed: int) -> dict[str, Any]:
@@ -95,11 +90,11 @@ def imbalance(data: Any, model: str, seed: int) -> dict[str, Any]:
     rare = data.y_train[rows] % 2 == 1
     keep = ~rare | (np.random.default_rng(seed).random(len(rows)) < 0.01)
     rows = rows[keep]
-    taught = teach(MODELS[model](seed), data.X_train[rows], data.y_train[rows])
-    right = taught.predict(data.X_test) == data.y_test
-    odd = data.y_test % 2 == 1
+    taught = teach(new(model, seed), data.X_train[rows], data.y_train[rows])
+    predicted = taught.predict(data.X_test)
+    right, odd = predicted == data.y_test, data.y_test % 2 == 1
     return {
-        "ACC": task_accuracy(taught.predict(data.X_test), data.y_test),
+        "ACC": task_accuracy(predicted, data.y_test),
         "rare": float(right[odd].mean()),
         "frequent": float(right[~odd].mean()),
         "rare images": int((data.y_train[rows] % 2 == 1).sum()),
@@ -111,7 +106,7 @@ def few_labels(data: Any, model: str, seed: int) -> dict[str, Any]:
     rows = orders(data.y_train, "standard", seed)
     labels = data.y_train[rows].astype(np.float64)
     labels[np.random.default_rng(seed).random(len(rows)) >= 0.01] = np.nan
-    taught = teach(MODELS[model](seed), data.X_train[rows], labels)
+    taught = teach(new(model, seed), data.X_train[rows], labels)
     return {"ACC": task_accuracy(taught.predict(data.X_test), data.y_test), "labels": int(np.isfinite(labels).sum())}
 
 
@@ -126,7 +121,7 @@ def poor_start(data: Any, model: str, seed: int, kind: str) -> dict[str, Any]:
         first = np.flatnonzero(y == 1)[:500]
         rest = np.setdiff1d(np.arange(len(y)), first, assume_unique=True)
         X, y = X[np.concatenate([first, rest])], y[np.concatenate([first, rest])]
-    taught = teach(MODELS[model](seed), X, y)
+    taught = teach(new(model, seed), X, y)
     found = {"ACC": task_accuracy(taught.predict(data.X_test), data.y_test)}
     if kind == "constant":
         found["constant images"] = float(np.mean(taught.predict(np.full((1, X.shape[1]), 0.37, np.float32)) == 10))
@@ -134,8 +129,9 @@ def poor_start(data: Any, model: str, seed: int, kind: str) -> dict[str, Any]:
 
 
 def calibration(data: Any, model: str, seed: int) -> dict[str, Any]:
+    """Expected calibration error, in 15 bins of equal width, and mean log loss."""
     rows = orders(data.y_train, "standard", seed)
-    taught = teach(MODELS[model](seed), data.X_train[rows], data.y_train[rows])
+    taught = teach(new(model, seed), data.X_train[rows], data.y_train[rows])
     p = taught.predict_proba(data.X_test)
     sure, right = p.max(axis=1), p.argmax(axis=1) == data.y_test
     bins = np.minimum((sure * 15).astype(int), 14)
@@ -144,126 +140,58 @@ def calibration(data: Any, model: str, seed: int) -> dict[str, Any]:
     return {"ECE": float(sum(gaps)), "log loss": loss, "temperature": taught.last_.temperature_}
 
 
-def runs(parts: list[str], trials: int) -> Iterator[tuple[str, str, str, int, Callable[..., Any], dict[str, Any]]]:
-    """What there is to run: part, data set, line, seed, function, its arguments."""
-    for seed in range(trials):
-        for name in SETS:
-            if "accuracy" in parts:
-                for model in ("100k", "1M", "memory"):
-                    yield "accuracy", name, model, seed, accuracy, {"model": model}
-            if "controls" in parts and seed < 3:
-                for model in ("default", "random units", "memory, own metric", "pixels"):
-                    yield "accuracy", name, model, seed, accuracy, {"model": model}
-            if "orders" in parts and seed < 3:
-                for order in ("reversed", "random", "one class at a time", "joint"):
-                    yield "orders", name, order, seed, accuracy, {"model": "default", "order": order}
-            if "imbalance" in parts and seed < 3:
-                yield "imbalance", name, "default", seed, imbalance, {"model": "default"}
-            if "labels" in parts and seed < 3:
-                for model in ("default", "memory"):
-                    yield "labels", name, model, seed, few_labels, {"model": model}
-            if "start" in parts and seed < 3:
-                for kind in ("constant", "one class"):
-                    yield "start", name, kind, seed, poor_start, {"model": "default", "kind": kind}
-            if "calibration" in parts and seed < 3:
-                yield "calibration", name, "default", seed, calibration, {"model": "default"}
-        for case in layers_other.CASES if "other" in parts else ():
-            for model in layers_other.MODELS:
-                if model != "layers" or case.startswith("digits"):
-                    yield "other", case, model, seed, layers_other.accuracy, {"model": model}
+Run = tuple[str, str, str, Callable[..., Any], dict[str, Any]]
+"""Part, data set, line, function, its arguments."""
 
 
-def load(name: str, validation: bool) -> Any:
-    """A data set, or the name of a case of the other study, which has no other form."""
-    if name not in SETS:
-        return name
-    data = datasets.load(name, download=False)
-    if not validation:
-        return data
-    held = Benchmark.validation(data)
-    kept = {"X_train": data.X_train[held.rows], "y_train": data.y_train[held.rows]}
-    return type("Validation", (), {"name": name, **kept, "X_test": held.X_test, "y_test": held.y_test})
+def runs(parts: list[str]) -> Iterator[Run]:
+    """What there is to run, for each trial."""
+    for name in SETS:
+        for order in ("reversed", "random", "one class at a time", "joint"):
+            for model in ("layers-1m", "layers-100k"):
+                yield "orders", name, f"{order}, {model}", accuracy, {"model": model, "order": order}
+        for model in OWN:
+            yield "controls", name, model, accuracy, {"model": model}
+        yield "imbalance", name, "layers", imbalance, {"model": "layers"}
+        for model in ("layers", "layers-memory"):
+            yield "labels", name, model, few_labels, {"model": model}
+        for kind in ("constant", "one class"):
+            yield "start", name, kind, poor_start, {"model": "layers", "kind": kind}
+        yield "calibration", name, "layers", calibration, {"model": "layers"}
+    for case in layers_other.CASES:
+        for model in layers_other.MODELS:
+            if model != "layers" or case.startswith("digits"):
+                yield "other", case, model, layers_other.accuracy, {"model": model}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--sets", nargs="*", default=list(SETS))
-    parser.add_argument("--validation", action="store_true", help="test on a sixth of the training part")
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after this long")
+    parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
-    path = FOLDER / ("validation.json" if options.validation else "trials.json")
+    path = FOLDER / "trials.json"
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     loaded: dict[str, Any] = {}
-    for part, name, line, seed, function, arguments in runs(options.parts, options.trials):
-        done = kept.setdefault(part, {}).setdefault(line, {}).setdefault(name, {})
-        if (name in SETS and name not in options.sets) or str(seed) in done:
-            continue
-        if name not in loaded:
-            loaded[name] = load(name, options.validation)
-        done[str(seed)] = function(loaded[name], seed=seed, **arguments)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        print(part, name, line, seed, done[str(seed)], flush=True)
+    began = time.monotonic()
+    for seed in range(options.trials):
+        for part, name, line, function, arguments in runs(options.parts):
+            if part not in options.parts or options.only not in line or time.monotonic() - began > 60 * options.minutes:
+                continue
+            done = kept.setdefault(part, {}).setdefault(line, {}).setdefault(name, {})
+            if str(seed) in done:
+                continue
+            if name not in loaded:
+                loaded[name] = datasets.load(name, download=False) if name in SETS else name
+            done[str(seed)] = function(loaded[name], seed=seed, **arguments)
+            path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            print(part, name, line, seed, done[str(seed)], flush=True)
     if options.report:
+        from studies.layers_report import report
+
         report(kept)
-
-
-TITLES = {
-    "accuracy": "Strict accuracy after the last task, five tasks of two classes, one pass",
-    "orders": "The default in other orders (joint: all classes shuffled)",
-    "imbalance": "Odd classes keep one image in a hundred",
-    "labels": "One image in a hundred has a label",
-    "start": "500 constant images, or 500 of one class, before the stream",
-    "calibration": "Probabilities of the default",
-    "other": "Other data, defaults: small digits, features of a network, windows of signals",
-}
-WHOLE = ("floats", "working", "units", "blocks", "labels", "rare images")
-
-
-def report(kept: dict[str, Any]) -> None:
-    """Write tables.md (mean and deviation over trials) and chart.svg beside the trials, from what there is."""
-    text = ["# Layers", "", "`python -m studies.layers --report`, from `studies/evidence/layers/trials.json`."]
-    for part, lines in kept.items():
-        every = [trial for sets in lines.values() for trials in sets.values() for trial in trials.values()]
-        measures = list(dict.fromkeys(measure for trial in every for measure in trial))
-        if not measures:
-            continue
-        columns = layers_other.CASES if part == "other" else SETS
-        text += ["", f"## {TITLES[part]}", "", f"| | | {' | '.join(columns)} | trials |"]
-        text += ["|---|---|" + "---:|" * (len(columns) + 1)]
-        for line, sets in lines.items():
-            for measure in measures:
-                cells, counts = [], []
-                for name in columns:
-                    values = [trial[measure] for trial in sets.get(name, {}).values() if measure in trial]
-                    counts.append(len(values))
-                    form = "{:,.0f}" if measure in WHOLE else "{:.4f} ± {:.4f}" if len(values) > 1 else "{:.4f}"
-                    cells.append(form.format(np.mean(values), np.std(values)) if values else "")
-                if any(counts):
-                    text.append(f"| {line} | {measure} | {' | '.join(cells)} | {', '.join(map(str, counts))} |")
-    text += ["", "![Strict accuracy against floats kept](chart.svg)"]
-    (FOLDER / "tables.md").write_text("\n".join(text) + "\n", encoding="utf-8")
-    chart(kept["accuracy"])
-
-
-def chart(lines: dict[str, Any]) -> None:
-    """Accuracy against floats kept, one panel a data set."""
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, len(SETS), figsize=(11, 3.2), layout="constrained")
-    for panel, name in zip(panels, SETS, strict=True):
-        for line, sets in lines.items():
-            trials = list(sets.get(name, {}).values())
-            if trials:
-                kept, right = (np.mean([trial[key] for trial in trials]) for key in ("floats", "ACC"))
-                panel.plot(kept, right, "o")
-                panel.annotate(line, (kept, right), textcoords="offset points", xytext=(6, 3), fontsize=8)
-        panel.set(title=name, xscale="log", xlabel="floats kept", xlim=(5e4, 2e6))
-    panels[0].set_ylabel("strict accuracy")
-    figure.savefig(FOLDER / "chart.svg", metadata={"Date": None})
-    pyplot.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""Tables and chart of the study of layers, from what is kept in studies/evidence/layers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from studies.layers import FOLDER, SETS
+from studies.layers_other import CASES
+
+TITLES = {
+    "orders": "Other orders of classes (joint: all shuffled)",
+    "controls": "Controls",
+    "imbalance": "Odd classes keep one image in a hundred",
+    "labels": "One image in a hundred has a label",
+    "start": "500 constant images, or 500 of one class, before the stream",
+    "calibration": "Probabilities",
+    "other": "Other data: small digits, features of a network, windows of signals",
+}
+WHOLE = ("floats", "working", "labels", "rare images")
+NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNIST"}
+
+
+def report(kept: Mapping[str, Any]) -> None:
+    """Write tables.md (mean and deviation over trials) and chart.svg beside the trials."""
+    results = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in SETS}
+    text = ["# Layers", "", "`python -m studies.layers --report`, from the trials in `studies/evidence/layers`."]
+    for protocol in ("strict", "paper"):
+        text += ["", f"## {protocol.capitalize()} protocol", "", *main_table(results, protocol)]
+    for part, title in TITLES.items():
+        if kept.get(part):
+            text += ["", f"## {title}", "", *table(kept[part], CASES if part == "other" else SETS)]
+    text += ["", "![Strict accuracy against floats held](chart.svg)"]
+    (FOLDER / "tables.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    chart(results)
+
+
+def main_table(results: Mapping[str, Any], protocol: str) -> list[str]:
+    """ACC and BWT of the rows of ``ccmem reproduce``."""
+    lines = [f"| | floats held | | {' | '.join(NAMES.values())} | trials |", "|---|---:|---|" + "---:|" * 4]
+    rows = next(iter(results.values()))["rows"]
+    for row, facts in rows.items():
+        for measure in ("ACC", "BWT"):
+            found = [measured(result, row, protocol, measure) for result in results.values()]
+            if any(found):
+                held = max(trial["floats"] for result in results.values() for trial in _trials(result, row))
+                cells = [_figure(values, "") for values in found]
+                counts = ", ".join(dict.fromkeys(str(len(values)) for values in found))
+                lines.append(f"| {facts['title']} | {held:,} | {measure} | {' | '.join(cells)} | {counts} |")
+    return lines
+
+
+def measured(result: Mapping[str, Any], row: str, protocol: str, measure: str) -> list[float]:
+    trials = [trial["protocols"] for trial in _trials(result, row)]
+    return [trial[protocol]["metrics"][measure] for trial in trials if protocol in trial]
+
+
+def _trials(result: Mapping[str, Any], row: str) -> list[Any]:
+    return list(result["rows"].get(row, {"trials": {}})["trials"].values())
+
+
+def table(lines: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
+    columns = list(columns)
+    text = [
+        f"| | | {' | '.join(NAMES.get(c, c) for c in columns)} | trials |",
+        "|---|---|" + "---:|" * (len(columns) + 1),
+    ]
+    every = [trial for sets in lines.values() for trials in sets.values() for trial in trials.values()]
+    for line, sets in lines.items():
+        for measure in dict.fromkeys(measure for trial in every for measure in trial):
+            found = [[t[measure] for t in sets.get(name, {}).values() if measure in t] for name in columns]
+            if any(found):
+                counts = ", ".join(dict.fromkeys(str(len(values)) for values in found))
+                text.append(f"| {line} | {measure} | {' | '.join(_figure(v, measure) for v in found)} | {counts} |")
+    return text
+
+
+def _figure(values: list[float], measure: str) -> str:
+    if not values:
+        return ""
+    if measure in WHOLE:
+        return f"{np.mean(values):,.0f}"
+    return f"{np.mean(values):.4f}" + (f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else "")
+
+
+def chart(results: Mapping[str, Any]) -> None:
+    """Strict accuracy against floats held, one panel a data set; rivals of the same protocol in grey."""
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(SETS), figsize=(11, 3.6), layout="constrained")
+    for panel, (name, result) in zip(panels, results.items(), strict=True):
+        rivals = FOLDER.parent / "rivals" / f"{name}.json"
+        others = json.loads(rivals.read_text())["rows"] if rivals.is_file() else {}
+        for row in others.values():
+            trials = [trial for trial in row["trials"].values() if "strict" in trial["protocols"]]
+            if (
+                trials
+                and row["standing"]
+                and row["standing"]["regime"] == "one pass"
+                and row["settings"]["model"] != "Stack"
+            ):
+                right = np.mean([trial["protocols"]["strict"]["metrics"]["ACC"] for trial in trials])
+                panel.plot(max(trial["floats"] for trial in trials), right, ".", color="0.7")
+        for row, facts in result["rows"].items():
+            found = measured(result, row, "strict", "ACC")
+            if found:
+                held = max(trial["floats"] for trial in _trials(result, row))
+                panel.errorbar(held, np.mean(found), np.std(found), fmt="o", label=facts["title"], markersize=5)
+        panel.set(title=NAMES[name], xscale="log", xlabel="floats held", xlim=(3e4, 2e6))
+        panel.grid(alpha=0.3)
+        low = min(np.mean(measured(result, row, "strict", "ACC")) for row in result["rows"])
+        panel.set_ylim(low - 0.09, min(1.0, low + 0.11))
+    panels[0].set_ylabel("strict ACC")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    figure.savefig(FOLDER / "chart.svg", metadata={"Date": None})
+    figure.savefig(FOLDER / "chart.png", dpi=100, metadata={"Software": None})
+    pyplot.close(figure)
