@@ -46,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")
     parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time (default: one a core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one of --jobs")
     parser.add_argument("--fresh", action="store_true", help="ignore results that are already there")
     parser.add_argument("--offline", action="store_true", help="do not look for data beyond this machine")
     parser.add_argument("--no-figures", action="store_true", help="tables only")
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             out, data, benchmark, rows, options.trials, options.seed, fresh=options.fresh, protocols=options.protocols
         )
         try:
-            run_all(kept, rows, benchmark, options.jobs)
+            run_all(kept, rows, benchmark, options.jobs, options.dask)
         except KeyboardInterrupt:
             done = sum(len(row["trials"]) for row in kept.content["rows"].values())
             print(

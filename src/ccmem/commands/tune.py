@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
     parser.add_argument("--out", metavar="FILE", default="tuned.json", help="JSON file to add to (default: tuned.json)")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one a core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one of --jobs")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
 
 
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             options.seed,
             command,
             jobs=options.jobs,
+            dask=options.dask,
             say=lambda text: print(text, file=sys.stderr, flush=True),
         )
         found.setdefault(name, {})[model] = result

@@ -12,12 +12,11 @@ import hashlib
 import io
 import json
 import math
-import os
 import platform
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from ccmem._typing import IntArray
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
 from ccmem.experiments.floats import floats_held
+from ccmem.experiments.pools import cores, pool_for
 from ccmem.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
 from ccmem.kernels.sources import source_digest
 from ccmem.models._blocks import BlockMemory
@@ -223,30 +223,21 @@ def versions() -> dict[str, str]:
     return found
 
 
-def cores() -> int:
-    """Processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def run_all(results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None) -> None:
-    """Run every trial that is missing, over the cores; what is finished is kept even if this is interrupted."""
+def run_all(
+    results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, dask: str | None = None
+) -> None:
+    """Run every trial that is missing, over the cores or a cluster; what is finished is kept even if interrupted."""
     todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
     if not todo:
         results.save()
         return
     stop = threading.Event()
     progress = Progress(len(todo))
-    with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as pool:
+    with pool_for(benchmark, jobs, dask) as pool:
+        ask = (lambda model: stop.is_set()) if pool.here else never
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.submit(
-                run_trial,
-                row,
-                benchmark,
-                results.seed + trial,
-                protocols=results.protocols,
-                stop=lambda model: stop.is_set(),
+            pool.executor.submit(
+                run_trial, row, pool.benchmark, results.seed + trial, protocols=results.protocols, stop=ask
             ): (row, trial)
             for row, trial in todo
         }

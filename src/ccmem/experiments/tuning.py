@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,9 @@ import numpy as np
 
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row, changed, paper_row, rival_names, rival_row, rivals, settings
+from ccmem.experiments.pools import Pool, pool_for
 from ccmem.experiments.protocol import PROTOCOLS, STRICT, Benchmark, Stopped
-from ccmem.experiments.runs import cores, run_trial
+from ccmem.experiments.runs import run_trial
 
 FINALISTS = 4
 FINAL_SEEDS = 3
@@ -79,6 +79,7 @@ def tune(
     command: str,
     *,
     jobs: int | None = None,
+    dask: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """The best settings found, and the search that found them, as JSON values."""
@@ -94,22 +95,32 @@ def tune(
     limit = int(settings()["datasets"][data.name]["unit_limit"])
     tried: list[dict[str, Any]] = [{"parameters": picked, "scores": []} for picked in candidates(space, count, seed)]
 
-    def run(entry: dict[str, Any], trial: int) -> None:
-        result = score(changed(row, row.name, entry["parameters"]), benchmark, seed + 1000 + trial, limit, protocols)
-        entry["scores"].append(round(result, 4))
+    def run_over(pool: Pool, entries: list[dict[str, Any]], trials: range) -> None:
+        wanted = [(entry, trial) for entry in entries for trial in trials]
+        scores = [
+            pool.executor.submit(
+                score,
+                changed(row, row.name, entry["parameters"]),
+                pool.benchmark,
+                seed + 1000 + trial,
+                limit,
+                protocols,
+            )
+            for entry, trial in wanted
+        ]
+        try:
+            for (entry, _), result in zip(wanted, scores, strict=True):
+                entry["scores"].append(round(result.result(), 4))
+        except BaseException:
+            for result in scores:
+                result.cancel()
+            raise
 
-    def run_over(entries: list[dict[str, Any]], trials: range) -> None:
-        with ThreadPoolExecutor(jobs or cores()) as pool:
-            try:
-                list(pool.map(lambda job: run(*job), [(entry, trial) for entry in entries for trial in trials]))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    run_over(tried, range(1))
-    first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
-    finalists = [first, *rest[: n_finalists - 1]]
-    run_over(finalists, range(1, n_seeds))
+    with pool_for(benchmark, jobs, dask) as pool:
+        run_over(pool, tried, range(1))
+        first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
+        finalists = [first, *rest[: n_finalists - 1]]
+        run_over(pool, finalists, range(1, n_seeds))
     best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
     say(
         f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
