@@ -2,7 +2,7 @@
 
     python -m studies.fleet kills plain --kills 20
     python -m studies.fleet kills dask --kills 20
-    python -m studies.fleet kills spark --kills 20
+    python -m studies.fleet kills spark --kills 20 [--work DIR --minutes 8: in pieces]
     python -m studies.fleet cost
     python -m studies.fleet scale --keys 100000
 
@@ -172,8 +172,11 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
     return {"kills": done, "runs": runs, "equal": equal}
 
 
-def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments."""
+def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: float) -> dict[str, Any] | None:
+    """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments.
+
+    After so many minutes it stops until it is called again with the same folder, and returns None.
+    """
     from pyarrow import parquet
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fleet"))
@@ -182,47 +185,64 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[s
     import ccmem.spark
 
     driver = [sys.executable, spark_driver.__file__, str(rows), str(work / "events"), str(work / "checkpoint"), "8"]
-    failures = 0
-    counts = {"before the events": 0, "between events and commit": 0, "at a random moment": 0}
+    progress, until = work / "progress.json", time.monotonic() + 60.0 * minutes
+    told: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0}
+    if progress.exists():
+        told = json.loads(progress.read_text())
     while True:
-        done = sum(counts.values())
-        kind = list(counts)[done % 3] if done < kills else None
-        more = {"before the events": ["before", "1"], "between events and commit": ["after", "1"]}.get(str(kind), [])
-        child = subprocess.Popen([*driver, *more], start_new_session=True, stderr=subprocess.DEVNULL)
+        done = sum(told["when"].values())
+        if time.monotonic() > until:
+            print(f"{done} of {kills} kills so far; the same command resumes", file=sys.stderr)
+            return None
+        moment = list(MOMENTS)[done % len(MOMENTS)] if done < kills else None
+        child = subprocess.Popen(
+            [*driver, *MOMENTS.get(str(moment), [])], start_new_session=True, stderr=subprocess.DEVNULL
+        )
         try:
-            child.wait(rng.uniform(5, 40) if kind == "at a random moment" else None)
+            child.wait(rng.uniform(5, 40) if moment == RANDOM else None)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         if child.returncode == 0:
             break
-        if child.returncode != -signal.SIGKILL:  # a crowded machine: Spark waits ten seconds for a Python worker
-            failures += 1
-            assert failures < 20, child.returncode
-            continue
-        assert kind is not None, child.returncode
-        counts[kind] += 1
-        print(f"{done + 1} kills", file=sys.stderr, flush=True)
+        if child.returncode == -signal.SIGKILL:
+            assert moment is not None, "killed by someone else"
+            told["when"][moment] += 1
+            print(f"{done + 1} kills", file=sys.stderr, flush=True)
+        else:  # a crowded machine: Spark waits ten seconds for a Python worker
+            told["failures"] += 1
+            assert told["failures"] < 20, child.returncode
+        progress.write_text(json.dumps(told))
     states = dict(ccmem.spark.states(spark_driver.session(), work / "checkpoint"))
     parts = [parquet.read_table(part) for part in sorted((work / "events").glob("batch-*"))]
     events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
-    return {
-        "kills": sum(counts.values()),
-        "when": counts,
-        "batches": len(parts),
-        "equal": (states, events) == plain(rows),
-    }
+    equal = (states, events) == plain(rows)
+    return {"kills": done, **told, "batches": len(parts), "events": len(events), "equal": equal}
 
 
-def kills(args: argparse.Namespace) -> dict[str, Any]:
+RANDOM = "at a random moment"
+MOMENTS = {
+    "before the events of the next batch": ["before", "1"],
+    "between the events and the commit of the next batch": ["after", "1"],
+    "between the events and the commit of the second batch from there": ["after", "2"],
+    RANDOM: [],
+}
+"""When a driver is killed, and the words that make it kill itself then."""
+
+
+def kills(args: argparse.Namespace) -> dict[str, Any] | None:
     """Kill a shell many times and compare what comes out with a loop over keys, to the last byte."""
     with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        files = 12 if args.shell == "spark" else 3
-        write_rows(work / "rows", args.keys, 360, files)
-        shell = {"plain": kill_plain, "dask": kill_dask, "spark": kill_spark}[args.shell]
-        facts = shell(work / "rows", work, args.kills, random.Random(args.seed))
-    return {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
+        work = Path(args.work or folder)
+        if not (work / "rows").exists():
+            write_rows(work / "rows", args.keys, 360, 12 if args.shell == "spark" else 3)
+        if args.shell == "spark":
+            seed = args.seed + int(time.time())  # random moments, also of a run that resumes
+            facts = kill_spark(work / "rows", work, args.kills, random.Random(seed), args.minutes)
+        else:
+            shell = {"plain": kill_plain, "dask": kill_dask}[args.shell]
+            facts = shell(work / "rows", work, args.kills, random.Random(args.seed))
+    return facts and {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
 
 
 # Cost ---------------------------------------------------------------------------------------------------------------
@@ -343,6 +363,8 @@ def main() -> None:
     killing.add_argument("--kills", type=int, default=20)
     killing.add_argument("--keys", type=int, default=60)
     killing.add_argument("--seed", type=int, default=0)
+    killing.add_argument("--work", metavar="DIR", help="spark: where to keep what is needed to resume")
+    killing.add_argument("--minutes", type=float, default=60.0, help="spark: pause after so many (with --work)")
     parts.add_parser("cost")
     scaling = parts.add_parser("scale")
     scaling.add_argument("--keys", type=int, default=100_000)
@@ -350,6 +372,8 @@ def main() -> None:
     scaling.add_argument("--scratch", help="folder for rows and stores, about 1.5 GB for 100,000 keys")
     args = parser.parse_args()
     facts = {"kills": kills, "cost": cost, "scale": scale}[args.part](args)
+    if facts is None:
+        return
     facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     name = f"kills-{args.shell}" if args.part == "kills" else args.part
