@@ -146,7 +146,8 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
             store = work / f"store-{runs}"
             columns = tables.choose([str(rows)], "machine", "time", None)
             made = Store.create(store, Recipe(AdaptiveCCM(n_slots=5)), columns, 16)
-            over, dead = threading.Event(), set()
+            over = threading.Event()
+            dead: set[int] = set()
 
             def murder(over: threading.Event = over, dead: set[int] = dead) -> None:
                 nonlocal done
@@ -179,45 +180,50 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
     """
     from pyarrow import parquet
 
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fleet"))
-    import spark_driver  # type: ignore[import-not-found]
-
-    import ccmem.spark
-
-    driver = [sys.executable, spark_driver.__file__, str(rows), str(work / "events"), str(work / "checkpoint"), "8"]
+    script = Path(__file__).parents[1] / "tests" / "fleet" / "spark_driver.py"
     progress, until = work / "progress.json", time.monotonic() + 60.0 * minutes
-    told: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0}
+    told: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0, "runs": 0, "equal": True}
     if progress.exists():
         told = json.loads(progress.read_text())
     while True:
-        done = sum(told["when"].values())
+        done, run = sum(told["when"].values()), work / f"run-{told['runs']}"
         if time.monotonic() > until:
             print(f"{done} of {kills} kills so far; the same command resumes", file=sys.stderr)
             return None
+        run.mkdir(exist_ok=True)
         moment = list(MOMENTS)[done % len(MOMENTS)] if done < kills else None
-        child = subprocess.Popen(
-            [*driver, *MOMENTS.get(str(moment), [])], start_new_session=True, stderr=subprocess.DEVNULL
-        )
-        try:
-            child.wait(rng.uniform(5, 40) if moment == RANDOM else None)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        if child.returncode == 0:
-            break
-        if child.returncode == -signal.SIGKILL:
+        words = [
+            str(script),
+            str(rows),
+            str(run / "events"),
+            str(run / "checkpoint"),
+            "8",
+            *MOMENTS.get(str(moment), []),
+        ]
+        with (run / "states.txt").open("w") as output, (run / "log.txt").open("w") as log:
+            child = subprocess.Popen([sys.executable, *words], start_new_session=True, stdout=output, stderr=log)
+            try:
+                child.wait(rng.uniform(5, 40) if moment == RANDOM else None)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        if child.returncode == 0:  # it came to the end: of the kills, or before one
+            lines = [line.split() for line in (run / "states.txt").read_text().splitlines()]
+            states = {int(key): bytes.fromhex(state) for key, state in lines}
+            parts = [parquet.read_table(part) for part in sorted((run / "events").glob("batch-*"))]
+            events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
+            told["runs"] += 1
+            told["equal"] = told["equal"] and (states, events) == plain(rows)
+        elif child.returncode == -signal.SIGKILL:
             assert moment is not None, "killed by someone else"
             told["when"][moment] += 1
             print(f"{done + 1} kills", file=sys.stderr, flush=True)
         else:  # a crowded machine: Spark waits ten seconds for a Python worker
             told["failures"] += 1
-            assert told["failures"] < 20, child.returncode
+            assert told["failures"] < 20, (run / "log.txt").read_text()[-3000:]
         progress.write_text(json.dumps(told))
-    states = dict(ccmem.spark.states(spark_driver.session(), work / "checkpoint"))
-    parts = [parquet.read_table(part) for part in sorted((work / "events").glob("batch-*"))]
-    events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
-    equal = (states, events) == plain(rows)
-    return {"kills": done, **told, "batches": len(parts), "events": len(events), "equal": equal}
+        if child.returncode == 0 and (done >= kills or not told["equal"]):
+            return {"kills": done, **told, "batches": len(parts), "events": len(events)}
 
 
 RANDOM = "at a random moment"

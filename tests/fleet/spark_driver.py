@@ -3,7 +3,8 @@
     python spark_driver.py ROWS EVENTS CHECKPOINT FEATURES [before|after NUMBER]
 
 With ``before`` or ``after`` it dies, with all of its process group, around the moment at which the events of a batch
-take their place: before it they are lost, after it they are written but the batch is not committed.
+take their place: before it they are lost, after it they are written but the batch is not committed. If it lives to the
+end it prints every key and its state.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def main() -> None:
     recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=5))
     found = ccmem.spark.learn(stream, key="machine", order="time", features=features, recipe=recipe)
     ccmem.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()
+    for key, state in ccmem.spark.states(spark, checkpoint):
+        print(key, state.hex())
 
 
 if __name__ == "__main__":

@@ -52,16 +52,8 @@ def test_memories_and_events_are_those_of_a_plain_loop_though_the_driver_was_kil
     for more, code in ((["after", "2"], -9), (["before", "1"], -9), ([], 0)):
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=False, start_new_session=True)
         assert done.returncode == code, done.stderr[-3000:]
-    read = "import sys, spark_driver, ccmem.spark; [print(k, s.hex()) for k, s in "
-    read += "ccmem.spark.states(spark_driver.session(), sys.argv[1])]"
-    done = subprocess.run(
-        [sys.executable, "-c", read, str(tmp_path / "checkpoint")],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(DRIVER).parent), os.environ.get("PYTHONPATH", "")])},
-    )
-    found = {int(line.split()[0]): bytes.fromhex(line.split()[1]) for line in done.stdout.splitlines()}
+    lines = [line.split() for line in done.stdout.splitlines()]
+    found = {int(key): bytes.fromhex(state) for key, state in lines}
     parts = [parquet.read_table(part) for part in sorted((tmp_path / "events").glob("batch-*"))]
     happened = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
     states, events = {}, []
