@@ -10,13 +10,15 @@ them.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,8 +109,9 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], part_compiler: Any) -> None:
-        super().__init__(function, targetoptions={**options, "no_cfunc_wrapper": True})
-        part = {**options, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+        whole = {**options, "no_cfunc_wrapper": True}
+        super().__init__(function, targetoptions=whole, pipeline_class=_KernelCompiler)
+        part = {**whole, "no_cpython_wrapper": True}
         self._part = CPUDispatcher(function, targetoptions=part, pipeline_class=part_compiler)
         self._cache_is_open = False
 
@@ -116,7 +119,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         if not self._cache_is_open:
             self._cache_is_open = True
             self._open_cache()
-        return super().compile(signature)
+        with _garbage_left_lying():
+            return super().compile(signature)
 
     def _open_cache(self) -> None:
         folder = _cache_of(self.py_func.__code__.co_filename)
@@ -161,6 +165,60 @@ class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
             return self._load_overload(signature, target_context)
 
 
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code of a kernel with all its parts, each linked once."""
+
+    def finalize(self) -> None:
+        for library in self._linking_libraries:  # which grows meanwhile
+            if isinstance(library, _PartLibrary):
+                self._linking_libraries += [
+                    part for part in library._linking_libraries if part not in self._linking_libraries
+                ]
+        super().finalize()
+
+
+class _LeanLibrary(_KernelLibrary):
+    """Likewise, of what counts no references: nothing is to be done before optimisation then."""
+
+    def _optimize_final_module(self) -> None:
+        optimise, options = self._codegen._module_pass_manager()
+        optimise.run(self._final_module, options)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is only linked into kernels: neither optimised by itself nor made into machine code."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Only what raises errors or prints needs an environment; kernels do neither."""
+
+
+class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
+    """Compiles into a :class:`_KernelLibrary`, or a lean one."""
+
+    def __init__(
+        self, typing_context: Any, target_context: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any
+    ) -> None:
+        library = (_KernelLibrary if flags.nrt else _LeanLibrary)(target_context.codegen(), "kernel")
+        library.enable_object_caching()
+        super().__init__(typing_context, target_context, library, args, result, flags, *rest)
+
+
 class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
     """Compiles into a :class:`_PartLibrary`."""
 
@@ -178,29 +236,16 @@ class _ApartCompiler(_PartCompiler):
         super().__init__(typing_context, target_context, library, args, result, flags, *rest)
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is only linked into its callers: neither optimised by itself nor made into machine code."""
-
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        return self
-
-    def set_env(self, name: str, environment: Any) -> None:
-        """Only what raises errors or prints needs an environment; kernels do neither."""
+@contextmanager
+def _garbage_left_lying() -> Iterator[None]:
+    """No garbage collection meanwhile: numba makes a great many objects, nearly all of which stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def compiled_for(function: Function, *arguments: Any) -> Function:
