@@ -2,10 +2,10 @@
 
 They take twice as long as all other imports together (``python -X importtime -c "import sklearn.base"``). While ccmem
 loads one of its own names, stand-ins are in their place; scikit-learn keeps a stand-in, which imports the real module
-when something is looked up in it. Afterwards the stand-ins are gone from ``sys.modules``: ``import pandas`` elsewhere is
-the real thing, and whoever asks ``sys.modules`` whether pandas is in use, as scikit-learn does with every array, is told
-the truth. (importlib's LazyLoader cannot do that: its module has to stay there.) A thread that imports one of the two at
-that very moment keeps a stand-in, too, and it serves.
+when something is looked up in it. Afterwards the stand-ins are gone from ``sys.modules``: ``import pandas`` elsewhere
+is the real thing, and whoever asks ``sys.modules`` whether pandas is in use, as scikit-learn does with every array, is
+told the truth. (importlib's LazyLoader cannot do that: its module has to stay there.) A thread that imports one of the
+two at that very moment keeps a stand-in, too, and it serves.
 """
 
 from __future__ import annotations

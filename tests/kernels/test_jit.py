@@ -129,8 +129,8 @@ def test_pandas_is_loaded_when_somebody_needs_it():
     code = (
         "import sys, ccmem; memory = ccmem.AdaptiveCCM(); print('pandas' in sys.modules);"
         "import pandas as pd; memory.partial_fit(pd.DataFrame({'a': [1.0, 2.0], 'b': [3.0, 4.0]}));"
-        "kept = sys.modules['sklearn.utils.fixes'].pd;"
-        "print(*memory.feature_names_in_, pd.__name__, kept.DataFrame is pd.DataFrame, kept.__version__ == pd.__version__)"
+        "kept = sys.modules['sklearn.utils.fixes'].pd; same = kept.__version__ == pd.__version__;"
+        "print(*memory.feature_names_in_, pd.__name__, kept.DataFrame is pd.DataFrame, same)"
     )
     assert run(code, PACKAGE.parent, "unused", NUMBA_DISABLE_JIT="1").stdout.split() == [
         "False",
