@@ -1,10 +1,12 @@
-"""The figures behind docs/fleet.md: kills of every shell, cost of a key and of a row, many keys on this machine.
+"""The figures behind docs/fleet.md: kills of every shell, cost of a key and of a row, many keys, merging.
 
     python -m studies.fleet kills plain --kills 20
     python -m studies.fleet kills dask --kills 20
     python -m studies.fleet kills spark --kills 20 [--work DIR --minutes 8: in pieces]
     python -m studies.fleet cost
+    python -m studies.fleet spark
     python -m studies.fleet scale --keys 100000
+    python -m studies.fleet merge --trials 5
 
 Each writes a JSON file to studies/evidence/fleet.
 """
@@ -15,240 +17,73 @@ import argparse
 import json
 import os
 import platform
-import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from studies.fleet_kills import DRIVER, FEATURES, command, kills, table_of, write_rows
+
 EVIDENCE = Path(__file__).parent / "evidence" / "fleet"
-FEATURES = [f"x{i}" for i in range(8)]
 
 
-def table_of(n_keys: int, n_rows: int, seed: int = 0) -> Any:
-    """Rows of all keys, interleaved in time; every key changes between two states of its own."""
-    import pyarrow as pa
-
-    rng = np.random.default_rng(seed)
-    key, moment = np.tile(np.arange(n_keys), n_rows), np.repeat(np.arange(n_rows), n_keys)
-    centres = rng.normal(size=(n_keys, 2, len(FEATURES))).astype(np.float32)
-    X = centres[key, moment // 120 % 2] + rng.normal(0, 0.3, (len(key), len(FEATURES))).astype(np.float32)
-    columns = {name: X[:, i] for i, name in enumerate(FEATURES)}
-    return pa.table({"machine": pa.array(key.astype(np.int64)), "time": pa.array(moment.astype(np.int64)), **columns})
+# Spark's own cost ---------------------------------------------------------------------------------------------------
 
 
-def write_rows(folder: Path, n_keys: int, n_rows: int, files: int) -> None:
-    """The rows as Parquet files, one after the other in time."""
-    from pyarrow import parquet
+def spark(args: argparse.Namespace) -> dict[str, Any]:
+    """Processor time that a micro-batch takes for every key in it and for every row, Java and Python together.
 
-    folder.mkdir(parents=True, exist_ok=True)
-    table = table_of(n_keys, n_rows)
-    each = -(-n_rows // files) * n_keys
-    for i in range(files):
-        name = folder / f"rows-{i:03d}.parquet"
-        parquet.write_table(table.slice(i * each, each), name, row_group_size=250_000, use_dictionary=False)
-        os.utime(name, (1_000_000_000 + i, 1_000_000_000 + i))
-
-
-def command(rows: Path, store: Path, *more: str) -> list[str]:
-    """``ccmem fleet learn`` as a person would call it."""
-    fixed = ["--key", "machine", "--order", "time", "--param", "n_slots=5", "--buckets", "16", "--json"]
-    return [sys.executable, "-m", "ccmem.cli", "fleet", "learn", str(rows), "--store", str(store), *fixed, *more]
-
-
-def content(store: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
-    """States by key and events, sorted."""
-    from pyarrow import parquet
-
-    from ccmem.fleet.store import Store
-
-    opened = Store(store)
-    states = {key: state for bucket in range(opened.buckets) for key, state in opened.states(bucket)}
-    events = parquet.read_table(store / "events").to_pylist()
-    return states, sorted(tuple(event.values()) for event in events)
-
-
-def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
-    """The same from a loop over keys."""
-    from pyarrow import parquet
-
-    from ccmem import AdaptiveCCM
-    from ccmem.fleet import Recipe, Rows, step
-
-    table = parquet.read_table(rows).sort_by([("machine", "ascending"), ("time", "ascending")])
-    keys, order = table.column("machine").to_numpy(), table.column("time").to_numpy()
-    X = np.stack([table.column(name).to_numpy() for name in FEATURES], axis=1)
-    states, events = {}, []
-    for part in np.split(np.arange(len(keys)), np.flatnonzero(np.diff(keys)) + 1):
-        key = int(keys[part[0]])
-        state, happened = step(key, None, Rows(order[part], X[part]), Recipe(AdaptiveCCM(n_slots=5)))
-        assert state is not None
-        states[key] = state
-        events += [tuple(event) for event in happened]
-    return states, sorted(events)
-
-
-# Kills --------------------------------------------------------------------------------------------------------------
-
-
-def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to the command: most while a round is under way. Its workers have to end by themselves."""
-    store, done, attempts, midway = work / "store", 0, 0, 0
-
-    def under_way() -> bool:
-        manifest = store / "manifest.json"
-        return manifest.exists() and json.loads(manifest.read_text())["current"] is not None
-
-    while True:
-        attempts += 1
-        call = command(rows, store, "--workers", "2", "--round-rows", "20000")
-        child = subprocess.Popen(call, stdout=subprocess.DEVNULL, start_new_session=True)
-        if done < kills:
-            if done % 5:
-                while child.poll() is None and not under_way():
-                    time.sleep(0.01)
-            deadline = time.monotonic() + rng.uniform(0.0, 5.0)
-            while child.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
-            if child.poll() is None:
-                child.kill()
-                child.wait()
-                done += 1
-                midway += under_way()
-                continue
-        child.wait()
-        assert child.returncode == 0, child.returncode
-        equal = content(store) == plain(rows)
-        if done >= kills or not equal:
-            return {"kills": done, "in_the_midst_of_a_round": midway, "attempts": attempts, "equal": equal}
-        shutil.rmtree(store)
-
-
-def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to workers of a local cluster while it learns, again and again."""
-    from ccmem import AdaptiveCCM
-    from ccmem.fleet import Recipe, local, tables
-    from ccmem.fleet.dask import client, map_on
-    from ccmem.fleet.store import Store
-
-    done, runs, wanted, equal = 0, 0, plain(rows), True
-    with client("local", 2) as connected:
-        while done < kills:
-            runs += 1
-            store = work / f"store-{runs}"
-            columns = tables.choose([str(rows)], "machine", "time", None)
-            made = Store.create(store, Recipe(AdaptiveCCM(n_slots=5)), columns, 16)
-            over = threading.Event()
-            dead: set[int] = set()
-
-            def murder(over: threading.Event = over, dead: set[int] = dead) -> None:
-                nonlocal done
-                while done < kills and not over.wait(rng.uniform(0.05, 1.0)):
-                    known = connected.scheduler_info(n_workers=-1)["workers"]  # only those that have come up
-                    nannies = [n for n in connected.cluster.workers.values() if n.worker_address in known]
-                    pids = [nanny.pid for nanny in nannies if nanny.pid and nanny.pid not in dead]
-                    if pids:
-                        victim = rng.choice(pids)
-                        dead.add(victim)
-                        os.kill(victim, signal.SIGKILL)
-                        done += 1
-
-            thread = threading.Thread(target=murder)
-            thread.start()
-            try:
-                local.learn(made, [str(rows)], lambda tasks: map_on(connected, local.perform, tasks))
-            finally:
-                over.set()
-                thread.join()
-            equal = equal and content(store) == wanted
-            shutil.rmtree(store)
-    return {"kills": done, "runs": runs, "equal": equal}
-
-
-def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: float) -> dict[str, Any] | None:
-    """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments.
-
-    After so many minutes it stops until it is called again with the same folder, and returns None.
+    Three runs: few keys, many keys, many keys with more rows. What the first two differ by goes to the keys, what the
+    last two differ by to the rows.
     """
-    from pyarrow import parquet
-
-    script = Path(__file__).parents[1] / "tests" / "fleet" / "spark_driver.py"
-    progress, until = work / "progress.json", time.monotonic() + 60.0 * minutes
-    told: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0, "runs": 0, "equal": True}
-    if progress.exists():
-        told = json.loads(progress.read_text())
-    while True:
-        done, run = sum(told["when"].values()), work / f"run-{told['runs']}"
-        if time.monotonic() > until:
-            print(f"{done} of {kills} kills so far; the same command resumes", file=sys.stderr)
-            return None
-        run.mkdir(exist_ok=True)
-        moment = list(MOMENTS)[done % len(MOMENTS)] if done < kills else None
-        words = [
-            str(script),
-            str(rows),
-            str(run / "events"),
-            str(run / "checkpoint"),
-            "8",
-            *MOMENTS.get(str(moment), []),
-        ]
-        with (run / "states.txt").open("w") as output, (run / "log.txt").open("w") as log:
-            child = subprocess.Popen([sys.executable, *words], start_new_session=True, stdout=output, stderr=log)
-            try:
-                child.wait(rng.uniform(5, 40) if moment == RANDOM else None)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-        if child.returncode == 0:  # it came to the end: of the kills, or before one
-            lines = [line.split() for line in (run / "states.txt").read_text().splitlines()]
-            states = {int(key): bytes.fromhex(state) for key, state in lines}
-            parts = [parquet.read_table(part) for part in sorted((run / "events").glob("batch-*"))]
-            events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
-            told["runs"] += 1
-            told["equal"] = told["equal"] and (states, events) == plain(rows)
-        elif child.returncode == -signal.SIGKILL:
-            assert moment is not None, "killed by someone else"
-            told["when"][moment] += 1
-            print(f"{done + 1} kills", file=sys.stderr, flush=True)
-        else:  # a crowded machine: Spark waits ten seconds for a Python worker
-            told["failures"] += 1
-            assert told["failures"] < 20, (run / "log.txt").read_text()[-3000:]
-        progress.write_text(json.dumps(told))
-        if child.returncode == 0 and (done >= kills or not told["equal"]):
-            return {"kills": done, **told, "batches": len(parts), "events": len(events)}
+    batches, few, many = 4, args.keys // 8, args.keys
+    used = [_spark_seconds(keys, rows, batches) for keys, rows in ((few, 10), (many, 10), (many, 50))]
+    row = (used[2] - used[1]) / (batches * many * 40)
+    look = (used[1] - used[0]) / (batches * (many - few)) - 10 * row
+    return {
+        "keys": [few, many, many],
+        "rows_of_a_key_in_a_batch": [10, 10, 50],
+        "batches": batches,
+        "processor_s": [round(seconds, 2) for seconds in used],
+        "look_ms": round(1e3 * look, 4),
+        "row_us": round(1e6 * row, 3),
+    }
 
 
-RANDOM = "at a random moment"
-MOMENTS = {
-    "before the events of the next batch": ["before", "1"],
-    "between the events and the commit of the next batch": ["after", "1"],
-    "between the events and the commit of the second batch from there": ["after", "2"],
-    RANDOM: [],
-}
-"""When a driver is killed, and the words that make it kill itself then."""
-
-
-def kills(args: argparse.Namespace) -> dict[str, Any] | None:
-    """Kill a shell many times and compare what comes out with a loop over keys, to the last byte."""
+def _spark_seconds(n_keys: int, rows_in_a_batch: int, batches: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        work = Path(args.work or folder)
-        if not (work / "rows").exists():
-            write_rows(work / "rows", args.keys, 360, 12 if args.shell == "spark" else 3)
-        if args.shell == "spark":
-            seed = args.seed + int(time.time())  # random moments, also of a run that resumes
-            facts = kill_spark(work / "rows", work, args.kills, random.Random(seed), args.minutes)
-        else:
-            shell = {"plain": kill_plain, "dask": kill_dask}[args.shell]
-            facts = shell(work / "rows", work, args.kills, random.Random(args.seed))
-    return facts and {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
+        work = Path(folder)
+        write_rows(work / "rows", n_keys, rows_in_a_batch * batches, batches)
+        words = [str(DRIVER), str(work / "rows"), str(work / "events"), str(work / "checkpoint"), str(len(FEATURES))]
+        with (work / "log").open("w") as log:
+            child = subprocess.Popen(
+                [sys.executable, *words], start_new_session=True, stdout=subprocess.DEVNULL, stderr=log
+            )
+            ticks = 0
+            while child.poll() is None:  # those that end before the last look are counted by whom they belonged to
+                ticks = max(ticks, _ticks_of_group(child.pid))
+                time.sleep(0.1)
+        assert child.returncode == 0, (work / "log").read_text()[-3000:]
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks_of_group(group: int) -> int:
+    """Processor time of all processes of a group, and of children they have waited for, in clock ticks (Linux)."""
+    total = 0
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = process.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            total += sum(map(int, fields[11:15]))
+    return total
 
 
 # Cost ---------------------------------------------------------------------------------------------------------------
@@ -360,6 +195,39 @@ def _rates(rows: int, wall: float, processor: float) -> dict[str, Any]:
     }
 
 
+# Merging ------------------------------------------------------------------------------------------------------------
+
+
+def merge(args: argparse.Namespace) -> dict[str, Any]:
+    """Split MNIST in quarters learned apart and merged, beside one stream: strict ACC and blocks at 125 units.
+
+    Quarters are every fourth row, so that each has all tasks in order, or stretches, so that most tasks are in one.
+    """
+    import ccmem
+    from ccmem import AdaptiveCCM, ModalClassifier
+    from ccmem.datasets import load
+    from ccmem.experiments.protocol import Benchmark
+
+    benchmark = Benchmark.of(load("mnist", folder=args.data, pixels="unit"))
+    found: dict[str, list[Any]] = {"one stream": [], "every fourth row": [], "stretches": []}
+    for trial in range(args.trials):
+        rows = benchmark.stream([trial, 0]).indices
+        for name, shards in (
+            ("one stream", [rows]),
+            ("every fourth row", [rows[i::4] for i in range(4)]),
+            ("stretches", np.array_split(rows, 4)),
+        ):
+            models = [ModalClassifier(AdaptiveCCM(max_units=125)) for _ in shards]
+            for model, shard in zip(models, shards, strict=True):
+                model.partial_fit(benchmark.X[shard], benchmark.y[shard])
+            whole = ccmem.merge(models) if len(models) > 1 else models[0]
+            right = whole.predict(benchmark.X_test) == benchmark.y_test
+            accuracy = float(np.mean([right[part].mean() for part in benchmark.test_parts]))
+            memory = whole.memory_
+            found[name].append({"ACC": round(accuracy, 4), "blocks": memory.n_blocks_, "units": memory.n_units_})
+    return {"trials": args.trials, **found}
+
+
 def main() -> None:
     """Run one of the studies and keep its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -372,12 +240,16 @@ def main() -> None:
     killing.add_argument("--work", metavar="DIR", help="spark: where to keep what is needed to resume")
     killing.add_argument("--minutes", type=float, default=60.0, help="spark: pause after so many (with --work)")
     parts.add_parser("cost")
+    parts.add_parser("spark").add_argument("--keys", type=int, default=4000)
+    merging = parts.add_parser("merge")
+    merging.add_argument("--trials", type=int, default=5)
+    merging.add_argument("--data", metavar="DIR", help="folder with data sets (default: CCMEM_DATA)")
     scaling = parts.add_parser("scale")
     scaling.add_argument("--keys", type=int, default=100_000)
     scaling.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     scaling.add_argument("--scratch", help="folder for rows and stores, about 1.5 GB for 100,000 keys")
     args = parser.parse_args()
-    facts = {"kills": kills, "cost": cost, "scale": scale}[args.part](args)
+    facts = {"kills": kills, "cost": cost, "spark": spark, "scale": scale, "merge": merge}[args.part](args)
     if facts is None:
         return
     facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"

@@ -129,7 +129,13 @@ def test_bad_input_is_named_and_nothing_is_lost(tmp_path: Path, capsys: pytest.C
     assert "--scale unit (it has standard)" in refused(second, "--store", store, "--scale", "unit")
     assert "--param n_slots=3 (it has 2)" in refused(second, "--store", store, "--param", "n_slots=3")
     table = rows()
-    for name, value, word in (("machine", None, "the key is missing"), ("a", float("nan"), "nan cannot be learned")):
+    for name, value, word in (
+        ("machine", None, "the key is missing"),
+        ("machine", "", "the key is missing"),
+        ("time", None, "the order is missing"),
+        ("a", float("nan"), "nan cannot be learned"),
+        ("a", 1e30, "e+30 cannot be learned"),
+    ):
         values = table.column(name).to_pylist()
         values[1200] = value
         place = table.column_names.index(name)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,75 @@ def write_rows(folder: Path) -> dict[int, Any]:
         parquet.write_table(pa.table({"machine": key[mixed], "time": time[mixed], **columns}), file)
         os.utime(file, (1_000_000_000 + i,) * 2)
     return {k: (time[key == k], X[key == k].astype(np.float32)) for k in range(4)}
+
+
+class State:
+    """The value state of one key, as Spark hands it over."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def getValueState(self, name: str, schema: str) -> State:  # noqa: N802
+        return self
+
+    def exists(self) -> bool:
+        return self.value is not None
+
+    def get(self) -> Any:
+        return self.value
+
+    def update(self, value: Any) -> None:
+        self.value = value
+
+
+def test_bad_rows_are_told_with_their_key_and_change_nothing() -> None:
+    import pandas as pd
+
+    from ccmem.fleet.spark import Recipe, _processor
+    from ccmem.fleet.step import LateRowsError
+
+    def frame(order: list[Any], x0: list[Any]) -> pd.DataFrame:
+        return pd.DataFrame({"order": order, "x0": x0, "x1": 1.0})
+
+    for late in ("stop", "drop"):
+        state, processor = State(), _processor(Recipe(), 2, True, late)
+        processor.init(state)
+        list(processor.handleInputRows(("pump",), iter([frame([2, 1], [1.0, 0.5])]), None))
+        learned = state.value
+        assert learned is not None
+        for bad in (frame([3, None], [1.0, 1.0]), frame([3, 4], [None, 1.0])):
+            with pytest.raises(ValueError, match="key 'pump': a row without an order or a value"):
+                list(processor.handleInputRows(("pump",), iter([bad]), None))
+        with pytest.raises(ValueError, match="no key"):
+            list(processor.handleInputRows((None,), iter([frame([3], [1.0])]), None))
+        again = iter([frame([2, 1], [1.0, 0.5])])
+        if late == "stop":
+            with pytest.raises(LateRowsError, match=r"key 'pump': 2 of 2 rows .* last one learned \(2\)"):
+                list(processor.handleInputRows(("pump",), again, None))
+        else:
+            assert not list(processor.handleInputRows(("pump",), again, None))
+        assert state.value == learned
+        list(processor.handleInputRows(("pump",), iter([frame([3], [1.0])]), None))
+        assert state.value != learned
+
+
+def test_columns_that_are_missing_or_of_the_wrong_type_are_named() -> None:
+    from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+
+    from ccmem.spark import learn
+
+    kinds = {"machine": StringType(), "time": LongType(), "note": StringType(), "a": DoubleType()}
+    rows = SimpleNamespace(schema=StructType([StructField(name, kind) for name, kind in kinds.items()]))
+    for key, order, features, late, why in (
+        ("machin", "time", ["a"], "drop", "no column 'machin'; its columns are 'machine', 'time'"),
+        ("machine", "when", ["a"], "drop", "no column 'when'"),
+        ("machine", "time", ["a", "b"], "drop", "no column 'b'"),
+        ("a", "time", ["a"], "drop", "the key 'a' is of type double"),
+        ("machine", "note", ["a"], "drop", "the order 'note' is of type string"),
+        ("machine", "time", ["a"], "wait", "late='wait' is unknown"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            learn(rows, key=key, order=order, features=features, late=late)
 
 
 def test_memories_and_events_are_those_of_a_plain_loop_though_the_driver_was_killed(tmp_path: Path) -> None:

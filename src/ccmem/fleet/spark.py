@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ccmem.fleet.step import KeyedEvent, Recipe, Rows, step
+from ccmem.fleet.step import KeyedEvent, Member, Recipe, Rows, advance
 from ccmem.persistence import from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -39,12 +39,20 @@ def configure(builder: Any) -> Any:
 
 
 def learn(
-    rows: Any, *, key: str, order: str, features: Sequence[str], recipe: Recipe | None = None, label: str | None = None
+    rows: Any,
+    *,
+    key: str,
+    order: str,
+    features: Sequence[str],
+    recipe: Recipe | None = None,
+    label: str | None = None,
+    late: str = "drop",
 ) -> Any:
     """The events of a stream of flat rows, as a stream, with the columns of a ``KeyedEvent``.
 
     ``rows`` is a streaming DataFrame with one column each for key (string or bigint), order (bigint, double or
-    timestamp) and every feature (float or double; all become the type of the first).
+    timestamp) and every feature (float or double; all become the type of the first). ``late="stop"`` ends the query
+    with an error over rows that come in a later batch than rows after them, or twice, instead of dropping them.
     """
     from pyspark.sql import functions, types
 
@@ -54,11 +62,13 @@ def learn(
             raise ValueError(f"the stream has no column {name!r}; its columns are {', '.join(map(repr, kinds))}")
     if not isinstance(kinds[key], (types.StringType, types.LongType)):
         raise ValueError(f"the key {key!r} is of type {kinds[key].simpleString()}; cast it to string or bigint")
+    if not isinstance(kinds[order], (types.LongType, types.DoubleType, types.TimestampType)):
+        raise ValueError(f"the order {order!r} is of type {kinds[order].simpleString()}; cast it to bigint or double")
+    if late not in ("drop", "stop"):
+        raise ValueError(f"late={late!r} is unknown; say drop or stop")
     number: Any = functions.col(order)
     if isinstance(kinds[order], types.TimestampType):
         number = functions.unix_micros(number)
-    elif not isinstance(kinds[order], (types.LongType, types.DoubleType)):
-        raise ValueError(f"the order {order!r} is of type {kinds[order].simpleString()}; cast it to bigint or double")
     double = isinstance(kinds[features[0]], types.DoubleType)
     chosen = [functions.col(key).alias("key"), number.alias("order")]
     chosen += [
@@ -70,14 +80,14 @@ def learn(
     schema = f"key {kind['key']}, order {kind['order']}, kind string, "
     schema += ", ".join(f"{name} bigint" for name in KeyedEvent._fields[3:])
     return flat.groupBy("key").transformWithStateInPandas(
-        statefulProcessor=_processor(recipe or Recipe(), len(features), double),
+        statefulProcessor=_processor(recipe or Recipe(), len(features), double, late),
         outputStructType=schema,
         outputMode="Append",
         timeMode="None",
     )
 
 
-def _processor(recipe: Recipe, n_features: int, double: bool) -> Any:
+def _processor(recipe: Recipe, n_features: int, double: bool, late: str) -> Any:
     """The stateful processor; made here, because its base class comes with Spark."""
     from pyspark.sql.streaming import StatefulProcessor
 
@@ -101,12 +111,10 @@ def _processor(recipe: Recipe, n_features: int, double: bool) -> Any:
             columns = [frame[f"x{i}"].to_numpy() for i in range(n_features)]
             X = np.ascontiguousarray(np.stack(columns, axis=1), np.float64 if double else np.float32)
             labels = frame["label"].to_numpy() if "label" in frame else None
-            before = self.memory.get()[0] if self.memory.exists() else None
-            after, events = step(
-                name, None if before is None else bytes(before), Rows(frame["order"].to_numpy(), X, labels), self.recipe
-            )
-            if after is not None:
-                self.memory.update((after,))
+            member = Member(self.recipe, name, bytes(self.memory.get()[0]) if self.memory.exists() else None)
+            events, dropped = advance(member, Rows(frame["order"].to_numpy(), X, labels), late)
+            if dropped < len(frame):
+                self.memory.update((member.to_bytes(),))
             if events:
                 yield pd.DataFrame(events, columns=list(KeyedEvent._fields))
 

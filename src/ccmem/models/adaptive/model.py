@@ -9,7 +9,7 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.guard import reading
-from ccmem.memory import SEEN, UNITS, aligned_zeros, grown, new_units
+from ccmem.memory import SEEN, UNITS, aligned_zeros_of, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive.columns import (
@@ -196,7 +196,8 @@ class AdaptiveCCM(BlockMemory):
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
         units.counters[BLOCKS] = 1
         layout = self._own_layout(capacity, n_features, dtype)
-        more = {name: aligned_zeros(tuple(n or blocks for n in shape), kind) for name, (shape, kind) in layout.items()}
+        shapes = [(tuple(n or blocks for n in shape), kind) for shape, kind in layout.values()]
+        more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
