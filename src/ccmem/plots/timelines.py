@@ -168,8 +168,16 @@ def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
     top = float(max(peaks.max(), 1))
     if limit:
         axes.axhline(limit, color=ALARM, linewidth=0.9, linestyle=":")
-        axes.annotate("limit", (1.0, limit), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
-                      ha="right", color=ALARM, fontsize=9)  # fmt: skip
+        axes.annotate(
+            "limit",
+            (1.0, limit),
+            (0, 2),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            color=ALARM,
+            fontsize=9,
+        )
         top = max(top, float(limit))
     axes.set(ylim=(0, top * 1.3), yticks=[])
     axes.set_ylabel("alarm", color=ALARM, weight="bold", rotation=0, ha="right", va="center")

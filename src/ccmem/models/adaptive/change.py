@@ -25,6 +25,7 @@ from ccmem.models.adaptive.decision import (
     DEVIATION,
     FILLED,
     LAST,
+    MOST_EVIDENCE,
     RECENT,
     RECENT_WEIGHT,
     REFERENCE,
@@ -33,7 +34,6 @@ from ccmem.models.adaptive.decision import (
     REFERENCE_WEIGHT,
     SHARED_WEIGHT,
     SPREAD,
-    VOICE,
     decide,
     end_suspicion,
     evidence_for_change,
@@ -151,7 +151,7 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
         counters[AGAINST] += 1
     elif not strays(state, settings, 0.0, 0.0):
         counters[AGAINST] -= 1
-    speaks = state.scalars[VOICE] >= evidence_for_change(state, settings)
+    speaks = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
     speaks = speaks or state.ages[counters[POINTER], SCALED] < PRIOR  # too young for columns to speak
     if counters[AGAINST] >= settings.least_batches and speaks:
         decide(state, settings, total)

@@ -33,7 +33,7 @@ from ccmem.kernels.competition import dot, highest
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models._blocks import OWN_BLOCK
 
-ROWS, LATEST, FRESH, STAYED, REFERRED, DOUBT, PARTIAL = range(OWN_BLOCK + 7, OWN_BLOCK + 14)
+ROWS, LATEST, FRESH, STAYED, REFERENCE_AGE, DOUBT, PARTIAL = range(OWN_BLOCK + 7, OWN_BLOCK + 14)
 """Places in ``counters``: rows of the batch being filled; the ring's latest slot; full batches since suspicion began,
 and since the block came into use; batches behind the reference; whether slots wait for the evidence; whether the batch
 being filled began before suspicion did."""
@@ -115,9 +115,15 @@ def scale_of(x: FloatArray) -> float:
 
 @kernel_apart
 def add_one(
-    total: FloatArray, squares: FloatArray, fourths: FloatArray, direction: FloatArray, before: FloatArray,
-    reference: FloatArray, a: FloatArray, scale: float,
-) -> None:  # fmt: skip
+    total: FloatArray,
+    squares: FloatArray,
+    fourths: FloatArray,
+    direction: FloatArray,
+    before: FloatArray,
+    reference: FloatArray,
+    a: FloatArray,
+    scale: float,
+) -> None:
     """Add a row to the sums of a batch."""
     for j in range(a.shape[0]):
         value = np.float64(a[j])
@@ -131,10 +137,21 @@ def add_one(
 
 @kernel_apart
 def add_four(
-    total: FloatArray, squares: FloatArray, fourths: FloatArray, direction: FloatArray, before: FloatArray,
-    reference: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray,
-    scale_a: float, scale_b: float, scale_c: float, scale_d: float,
-) -> None:  # fmt: skip
+    total: FloatArray,
+    squares: FloatArray,
+    fourths: FloatArray,
+    direction: FloatArray,
+    before: FloatArray,
+    reference: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    c: FloatArray,
+    d: FloatArray,
+    scale_a: float,
+    scale_b: float,
+    scale_c: float,
+    scale_d: float,
+) -> None:
     """The same with four rows."""
     for j in range(a.shape[0]):
         first, second, third, fourth = np.float64(a[j]), np.float64(b[j]), np.float64(c[j]), np.float64(d[j])
@@ -191,7 +208,7 @@ def weigh(
     features: FloatArray,
     errors: FloatArray,
     ages: FloatArray,
-    referred: float,
+    reference_age: float,
     slowest: float,
     reference_rate: float,
     h: float,
@@ -202,22 +219,38 @@ def weigh(
     weigh_columns(
         *(known[LEVEL], known[SWAY], known[ERROR], known[REACH], known[CARRY], known[ECHO], known[NOISE]),
         *(running[REFERENCE], running[STRAY], running[MISS], running[EVIDENCE], running[RUN], running[PULL]),
-        *(features, errors, scaled, 1.0 + 1.0 / referred, h, learns),
+        *(features, errors, scaled, 1.0 + 1.0 / reference_age, h, learns),
         *(max(1.0 / (scaled + 1.0), slowest), max(1.0 / (batches + 1.0), slowest)),
-        max(1.0 / (referred + 1.0), reference_rate),
+        max(1.0 / (reference_age + 1.0), reference_rate),
     )
     return running[EVIDENCE, highest(running[EVIDENCE], features.shape[0])] if scaled >= PRIOR else 0.0
 
 
 @kernel_apart
 def weigh_columns(
-    levels: FloatArray, sways: FloatArray, misses: FloatArray, reaches: FloatArray, carries: FloatArray,
-    echoes: FloatArray, noises: FloatArray,
-    references: FloatArray, strays: FloatArray, last: FloatArray, evidences: FloatArray, runs: FloatArray,
+    levels: FloatArray,
+    sways: FloatArray,
+    misses: FloatArray,
+    reaches: FloatArray,
+    carries: FloatArray,
+    echoes: FloatArray,
+    noises: FloatArray,
+    references: FloatArray,
+    strays: FloatArray,
+    last: FloatArray,
+    evidences: FloatArray,
+    runs: FloatArray,
     pulls: FloatArray,
-    features: FloatArray, errors: FloatArray, scaled: float, unsure: float, h: float, learns: bool,
-    rate: float, level_rate: float, reference_rate: float,
-) -> None:  # fmt: skip
+    features: FloatArray,
+    errors: FloatArray,
+    scaled: float,
+    unsure: float,
+    h: float,
+    learns: bool,
+    rate: float,
+    level_rate: float,
+    reference_rate: float,
+) -> None:
     """Every column alike and without branches: the processor does eight at a time."""
     trust, tails, active, bounds = scaled / (scaled + PRIOR), 2.0 * (scaled + PRIOR), scaled >= PRIOR, scaled >= 2.0
     for j in range(features.shape[0]):
@@ -281,7 +314,7 @@ def departure(
     ring: FloatArray,
     now: int,
     scaled: float,
-    referred: float,
+    reference_age: float,
     slowest: float,
     h: float,
     most_batches: int,
@@ -308,7 +341,7 @@ def departure(
         away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
         variance = max(max(block[REACH, j], block[ERROR, j]), max(block[NOISE, j], TINY))
         r = min(max(scaled / (scaled + PRIOR) * block[CARRY, j] / variance, 0.0), 0.98)
-        share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / referred
+        share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
         if near >= 2 and normalised(away * away / (variance * share), scaled + PRIOR) >= bound:
             if running[EVIDENCE, j] > most:
                 found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
@@ -362,15 +395,21 @@ def column_distance(known: FloatArray, now: FloatArray, there: FloatArray, step:
 
 @kernel_in_place
 def better_by(
-    known: FloatArray, now: FloatArray, readings: FloatArray, ages: FloatArray, scaled: float, referred: float, n: int,
+    known: FloatArray,
+    now: FloatArray,
+    readings: FloatArray,
+    ages: FloatArray,
+    scaled: float,
+    reference_age: float,
+    n: int,
     h: float,
-) -> float:  # fmt: skip
+) -> float:
     """By how much a waiting block explains the guess better than the reference does: the most for one feature.
 
     Not at all if all features together speak for the reference. The larger variance of the two counts.
     """
     together, most, tails = 0.0, 0.0, 2.0 * (scaled + PRIOR)
-    weight = 0.5 * n / (1.0 + n / min(ages[KNOWN], referred))
+    weight = 0.5 * n / (1.0 + n / min(ages[KNOWN], reference_age))
     for feature in range(2 * known.shape[1]):
         kind, j = feature // known.shape[1], feature % known.shape[1]
         first = N_KNOWN * kind

@@ -48,14 +48,14 @@ class Columns:
         self.rows: list[FloatArray] = []
         self.scales: list[float] = []
         self.ring: list[Batch] = []
-        self.referred = self.fresh = self.stayed = self.partial = 0
+        self.reference_age = self.fresh = self.stayed = self.partial = 0
         self.doubt, self.voice = False, 0.0
         self.before = np.zeros(width)
         self.R, self.stray, self.miss, self.S, self.run, self.pull = np.zeros((6, 2, width))
 
     def read(self, x: FloatArray, scale: float) -> bool:
         """Take a row; whether a batch is full."""
-        if not self.rows and self.referred == 0:
+        if not self.rows and self.reference_age == 0:
             self.R[0] = self.before = x.astype(np.float64)
         self.rows.append(x.astype(np.float64))
         self.scales.append(scale)
@@ -88,7 +88,7 @@ class Columns:
         if block.batches == 0.0:
             block.__init__(self.width)  # type: ignore[misc]
             block.level, block.noise, block.batches = f.copy(), error.copy(), 1.0
-        self.R, self.referred = f.copy(), 1
+        self.R, self.reference_age = f.copy(), 1
         self.stray, self.miss, self.S, self.run, self.pull = np.zeros((5, 2, self.width))
 
     def weigh(self, block: Known, learns: bool) -> float:
@@ -103,7 +103,7 @@ class Columns:
         left = np.clip(trust * block.echo / V, 0.0, 0.95)
         e = stray - phi * self.stray
         if block.scaled >= 4.0:
-            spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.referred), error)
+            spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.reference_age), error)
             z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (block.scaled + 4.0)) + TINY), h))
             signed = np.where(e > 0.0, z, -z)
             running = self.S > 0.0
@@ -125,7 +125,7 @@ class Columns:
         far = (stray * stray > limit) & (block.scaled >= 2.0)
         bounded = np.where(far, np.copysign(np.sqrt(limit), stray), stray)
         rate, rate_m = max(1.0 / (block.scaled + 1.0), slowest), max(1.0 / (block.batches + 1.0), slowest)
-        rate_r = max(1.0 / (self.referred + 1.0), self.q.batch * self.q.reference_rate)
+        rate_r = max(1.0 / (self.reference_age + 1.0), self.q.batch * self.q.reference_rate)
         away = f - block.level
 
         def moved(old: FloatArray, step: FloatArray) -> FloatArray:
@@ -141,7 +141,7 @@ class Columns:
         block.level, block.noise = moved(block.level, rate_m * away), moved(block.noise, rate_m * (error - block.noise))
         self.stray, self.miss = stray, np.where(keeps, 0.0, e)
         if learns:
-            self.referred += 1
+            self.reference_age += 1
             block.batches += 1.0
             block.scaled += 1.0
         self.voice, self.doubt = most, 3.0 * most >= 2.0 * h
@@ -154,7 +154,7 @@ class Columns:
             f, error, direction = f + batch.f, error + batch.error, direction + batch.direction
         return Batch(f / n, error / n, direction / n)
 
-    def departure(self, block: Known, referred: float) -> tuple[int, int, int]:
+    def departure(self, block: Known, reference_age: float) -> tuple[int, int, int]:
         """Feature that left, batches where it went, batches since it began to; -1 if there is none."""
         found, most = (-1, 0, 0), 0.0
         for kind in range(2):
@@ -170,7 +170,7 @@ class Columns:
                 away = self.latest(n).f[kind, j] - R
                 V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
                 r = min(max(block.scaled / (block.scaled + 4.0) * block.carry[kind, j] / V, 0.0), 0.98)
-                share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / referred
+                share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
                 if near >= 2 and student(away * away / (V * share), block.scaled + 4.0) >= self.bound:
                     if self.S[kind, j] > most:
                         found, most = (kind * self.width + j, near - 1, run), self.S[kind, j]
@@ -242,7 +242,7 @@ class Columns:
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
         tails = 2.0 * (now.scaled + 4.0)
         gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
-        weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.referred)))
+        weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.reference_age)))
         return max(0.0, float((weight * gains).max())) if sum(gains.ravel().tolist()) > 0.0 else 0.0
 
     def go_on(self, block: Known, old: Known, n: int, new: bool, moved: bool) -> None:
@@ -250,7 +250,7 @@ class Columns:
         self.before = self.rows[-1] if self.rows else self.before
         self.rows, self.scales = [], []
         self.fresh = self.partial = 0
-        self.doubt, self.stayed, self.referred = False, n, n
+        self.doubt, self.stayed, self.reference_age = False, n, n
         if new:
             block.scaled, block.batches = min(old.scaled, 8.0), float(n)
         if n == 0:

@@ -26,7 +26,7 @@ from ccmem.models.adaptive.columns import (
     N_RUNNING,
     N_SLOT,
     PARTIAL,
-    REFERRED,
+    REFERENCE_AGE,
     RING,
     ROWS,
     RUNNING,
@@ -55,13 +55,23 @@ deviation is that of the sample learned last (0: none, else its row + 1), and sa
 without suspicion; whether a column has made the change certain, and how many rows before the
 candidate it began to."""
 OWN_COUNTERS = (
-    *BlockMemory._own_counters, "size", "batches", "against", "last", "filled", "certain", "lead",
-    "rows", "latest", "fresh", "stayed", "referred", "doubt", "partial",
-)  # fmt: skip
+    *BlockMemory._own_counters,
+    *["size", "batches", "against", "last", "filled", "certain", "lead"],
+    *["rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial"],
+)
 RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
 """Rows of ``vectors``; deviations take turns in two rows."""
 N_VECTORS = DEVIATION + 2
-RECENT_WEIGHT, SHARED_WEIGHT, REFERENCE_COUNT, REFERENCE_WEIGHT, REFERENCE_SHARED, BATCH_SHARE, SPREAD, VOICE = range(8)
+(
+    RECENT_WEIGHT,
+    SHARED_WEIGHT,
+    REFERENCE_COUNT,
+    REFERENCE_WEIGHT,
+    REFERENCE_SHARED,
+    BATCH_SHARE,
+    SPREAD,
+    MOST_EVIDENCE,
+) = range(8)
 """Places in ``scalars``. Samples weigh a in the recent mean, b in the signature, r in the reference: sum of a_i^2, sum
 of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled; and the
 total variance around the candidate; the most evidence that a column had with the latest batch."""
@@ -83,9 +93,8 @@ def list_members(state: Any) -> None:
 def end_suspicion(state: Any, vector: int, weight: float, shared: float) -> None:
     """End a suspicion with a mean of the latest samples as the recent one."""
     counters, scalars = state.counters, state.scalars
-    counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LAST] = counters[FILLED] = counters[
-        CERTAIN
-    ] = counters[LEAD] = 0
+    counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[CERTAIN] = counters[LEAD] = 0
+    counters[LAST] = counters[FILLED] = 0
     copy_scaled(state.vectors[RECENT], state.vectors[vector], 1.0)
     scalars[RECENT_WEIGHT] = weight
     scalars[SHARED_WEIGHT] = scalars[REFERENCE_SHARED] = shared
@@ -121,7 +130,7 @@ def use_columns(state: Any, block: int, before: int, n: int, new: bool, moved: b
     """Go on with ``block``, the latest n batches being what is known of its columns now."""
     counters = state.counters
     counters[ROWS] = counters[DOUBT] = counters[FRESH] = counters[PARTIAL] = 0
-    counters[STAYED] = counters[REFERRED] = n
+    counters[STAYED] = counters[REFERENCE_AGE] = n
     if new:
         state.ages[block, SCALED] = min(state.ages[before, SCALED], INHERITED)
         state.ages[block, KNOWN] = n
@@ -245,7 +254,7 @@ def race(state: Any, settings: Any, h: float) -> bool:
     for block in range(counters[BLOCKS]):
         if block != pointer and state.ages[block, KNOWN] > 0.0:
             known, ages = state.columns[block], state.ages[block]
-            gain = better_by(known, now, state.readings, ages, scaled, float(counters[REFERRED]), n, h)
+            gain = better_by(known, now, state.readings, ages, scaled, float(counters[REFERENCE_AGE]), n, h)
             if gain > most and column_misfit(known, now, guess, ages[KNOWN], n, bound) <= 1.0:
                 best, most = block, gain
     if best == UNKNOWN:
@@ -273,16 +282,13 @@ def judge(state: Any, settings: Any) -> bool:
     if counters[CERTAIN]:
         return False
     known, ages, first = state.columns[pointer], state.ages[pointer], N_SLOT * slot
-    if counters[REFERRED] == 0 or ages[KNOWN] == 0.0:
+    if counters[REFERENCE_AGE] == 0 or ages[KNOWN] == 0.0:
         start(known, readings, ring[first : first + N_SLOT], ages[KNOWN] == 0.0)
-        counters[REFERRED], ages[KNOWN] = 1, max(ages[KNOWN], 1.0)
+        counters[REFERENCE_AGE], ages[KNOWN] = 1, max(ages[KNOWN], 1.0)
         return False
-    h, learns, most = (
-        evidence_for_change(state, settings),
-        counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches,
-        0.0,
-    )
-    slowest, referred = settings.batch * settings.slowest_rate, float(counters[REFERRED])
+    h, most = evidence_for_change(state, settings), 0.0
+    learns = counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches
+    slowest, reference_age = settings.batch * settings.slowest_rate, float(counters[REFERENCE_AGE])
     for kind in range(2):
         evidence = weigh(
             known[N_KNOWN * kind : N_KNOWN * kind + N_KNOWN],
@@ -290,7 +296,7 @@ def judge(state: Any, settings: Any) -> bool:
             ring[first + kind],
             ring[first + 2 + kind],
             ages,
-            referred,
+            reference_age,
             slowest,
             settings.batch * settings.reference_rate,
             h,
@@ -298,14 +304,16 @@ def judge(state: Any, settings: Any) -> bool:
         )
         most = max(most, evidence)
     if learns:
-        counters[REFERRED] += 1
+        counters[REFERENCE_AGE] += 1
         ages[KNOWN] += 1.0
         ages[SCALED] += 1.0
-    state.scalars[VOICE] = most
+    state.scalars[MOST_EVIDENCE] = most
     counters[DOUBT] = 1 if 3.0 * most >= 2.0 * h else 0
     if most < h:
         return False
-    feature, n, run = departure(known, readings, ring, slot, ages[SCALED], referred, slowest, h, settings.most_batches)
+    feature, n, run = departure(
+        known, readings, ring, slot, ages[SCALED], reference_age, slowest, h, settings.most_batches
+    )
     if feature >= 0:
         counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
         counters[LEAD] = (run - n) * settings.batch

@@ -14,7 +14,7 @@ from ccmem.kernels.update import copy_scaled, renormalising_move
 from ccmem.memory import JOURNALED, SEEN, UNITS
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER
 from ccmem.models.adaptive.change import confirm, suspect
-from ccmem.models.adaptive.columns import BEFORE, DOUBT, FRESH, PARTIAL, REFERRED, ROWS, read, scale_of
+from ccmem.models.adaptive.columns import BEFORE, DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS, read, scale_of
 from ccmem.models.adaptive.decision import SIZE, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.models.adaptive.signature import VARIANCE
@@ -90,7 +90,7 @@ def place(
         if label != UNKNOWN:
             votes[unit, label] += 1
         if settings.max_units > 0 and counters[UNITS] > settings.max_units:
-            make_room(state, settings, votes)
+            merge_to_bound(state, settings, votes)
     return unit
 
 
@@ -130,7 +130,7 @@ def open_slot(state: AdaptiveState, settings: AdaptiveSettings, best: int, x: Fl
 
 
 @kernel
-def make_room(state: AdaptiveState, settings: AdaptiveSettings, votes: IntArray) -> None:
+def merge_to_bound(state: AdaptiveState, settings: AdaptiveSettings, votes: IntArray) -> None:
     """Merge the cheapest pair of a block with more than its share of the bound."""
     blocks = state.counters[BLOCKS]
     sizes = np.zeros(blocks, np.int64)
@@ -193,7 +193,7 @@ def catch_up(state: AdaptiveState, X: FloatArray, start: int, stop: int) -> None
     """Read the rows of the batch being filled that were not yet."""
     if start < stop:
         begins = state.counters[ROWS] == stop - start
-        read(state.readings, X[start:stop], begins, state.counters[REFERRED] == 0)
+        read(state.readings, X[start:stop], begins, state.counters[REFERENCE_AGE] == 0)
 
 
 @kernel

@@ -216,13 +216,13 @@ def naive(
         columns.close()
         if certain:
             return False
-        if columns.referred == 0 or known[t].batches == 0.0:
+        if columns.reference_age == 0 or known[t].batches == 0.0:
             columns.start(known[t])
             return False
-        referred = float(columns.referred)
+        reference_age = float(columns.reference_age)
         if columns.weigh(known[t], alarm == 0 or batches >= q.least_batches) < columns.h:
             return False
-        feature, n_batches, run = columns.departure(known[t], referred)
+        feature, n_batches, run = columns.departure(known[t], reference_age)
         if feature >= 0:
             against, certain, lead = q.least_batches, True, (run - n_batches) * q.batch
             propose(n_batches)

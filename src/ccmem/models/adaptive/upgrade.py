@@ -8,7 +8,7 @@ import numpy as np
 
 from ccmem.models.adaptive.columns import N_AGES, N_KNOWN, N_READINGS, N_SLOT, RING
 
-_SINCE_COLUMNS = ("certain", "lead", "rows", "latest", "fresh", "stayed", "referred", "doubt", "partial")
+_SINCE_COLUMNS = ("certain", "lead", "rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial")
 
 
 def with_columns(fields: Any) -> Any:
