@@ -10,6 +10,7 @@ import pytest
 
 from ccmem import datasets, experiments
 from ccmem.experiments import runs
+from ccmem.experiments.progress import Progress
 from ccmem.experiments.protocol import Benchmark
 
 
@@ -140,14 +141,40 @@ def test_unwritable_folder(tmp_path, digits, benchmark, rows):
         runs.run_all(runs.Results(tmp_path / "file" / "out", digits, benchmark, rows, 1, 0), rows, benchmark)
 
 
-def test_progress_only_on_a_terminal(capsys, monkeypatch):
-    quiet = runs.Progress(4)
-    quiet.show(1)
-    quiet.close()
-    assert capsys.readouterr().err == ""
+def test_progress_from_the_start_on_a_terminal_and_in_a_log(capsys, monkeypatch):
+    in_a_log = Progress(["a"] * 4)
+    in_a_log.show()
+    in_a_log.show()  # a log gets a line now and then
+    assert capsys.readouterr().err.count("0/4 trials, 0:00, estimating the time left") == 1
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bar = runs.Progress(4)
-    bar.show(0)
-    bar.show(2)
+    bar = Progress(["a"] * 4)
+    bar.show()
+    bar.finished("a", 1.0)
+    bar.show()
     bar.close()
-    assert "2/4 trials" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "0/4 trials" in told
+    assert "1/4 trials" in told
+
+
+def test_the_time_left_knows_that_rows_differ():
+    now = 0.0
+    bar = Progress(["quick", "slow", "quick", "slow", "slow"], clock=lambda: now)
+    assert bar.left() is None
+    for row, seconds in (("quick", 2.0), ("slow", 10.0)):
+        now += seconds
+        bar.finished(row, seconds)
+    assert bar.left() == 2 + 10 + 10
+    now += 1.5
+    assert bar.left() == 22 - 1.5
+    now += 50
+    assert bar.left() == 0  # longer than thought, but not less than nothing
+
+
+def test_the_time_left_knows_how_many_run_at_a_time():
+    now = 0.0
+    bar = Progress(["a"] * 8, clock=lambda: now)
+    now = 3.0
+    for _ in range(2):
+        bar.finished("a", 3.0)
+    assert bar.left() == 9.0

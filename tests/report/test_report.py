@@ -116,6 +116,38 @@ def test_page_is_self_contained_and_escaped(result, tmp_path):
     assert list(tmp_path.rglob(".*")) == []
 
 
+def test_the_verdict_comes_first(result, tmp_path):
+    said = report.headline(result)
+    assert said.startswith("NotMNIST: 4 of 5 printed figures reached, 1 missed (CCM BWT -0.0200, printed ")
+    html = report.write_report({"notmnist": result}, tmp_path, "c").read_text()
+    places = [
+        html.index(part) for part in (said[:40], "ACC of every model, paper protocol", "<table>", "Task matrices")
+    ]
+    assert places == sorted(places)
+    chart = report.bars(result).splitlines()
+    assert len(chart) == 3  # models that were run
+    assert chart[1].index("|") == chart[1].index("CCM") + len("CCM, tuned") + 2 + round(40 * 0.8784)
+    no_twin = {**result, "dataset": {**result["dataset"], "name": "digits", "title": "digits"}}
+    assert report.headline(no_twin).endswith("the best ACC is 0.9500, of CCM, tuned")
+
+
+def test_terminals_are_100_wide(result):
+    result["rows"]["ccm"]["title"] = "a model with a long name of its own"
+    result["dataset"]["notes"] = ["a note " * 30]
+    for table in tables(result):
+        text = report.for_terminal(table)
+        assert max(map(len, text.splitlines())) <= 100
+        assert "9 to 10 in 2 to 3 blocks" in text or table.protocol == "paper"  # nothing is left out
+
+
+def test_a_report_of_one_protocol(result, tmp_path):
+    for row in result["rows"].values():
+        for one in row["trials"].values():
+            del one["protocols"]["paper"]
+    html = report.write_report({"notmnist": result}, tmp_path, "c").read_text()
+    assert "ACC of every model, strict protocol" in html
+
+
 def test_page_without_figures(result, tmp_path, monkeypatch, capsys):
     import sys
 

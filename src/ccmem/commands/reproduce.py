@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
+
+from ccmem._terminal import StatusLine
 
 EPILOG = """\
 examples:
@@ -54,11 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    status = StatusLine(in_lines=True)
+    status.show("ccmem reproduce: loading ...")
     from ccmem import experiments
     from ccmem.datasets import catalogue
     from ccmem.experiments.protocol import Benchmark
     from ccmem.experiments.runs import Results, run_all
-    from ccmem.report import comparison_for_terminal, for_terminal, summary, tables, write_report
+    from ccmem.report import bars, comparison_for_terminal, for_terminal, headline, summary, tables, write_report
 
     for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
         options.datasets += [word for word in words if word in catalogue()]
@@ -78,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     say = _printer(sys.stderr if options.json else sys.stdout)
     began = time.perf_counter()
     results: dict[str, Any] = {}
-    for data in _data(options, say):
+    for data in _data(options, say, status):
         rows = experiments.rows(data.name, options.models, options.rows)
         benchmark = Benchmark.of(data)
         kept = Results(
@@ -95,9 +100,12 @@ def run(options: argparse.Namespace) -> int:
             raise
         results[data.name] = kept.content
         if not options.json:
+            for part in (_filled(headline(kept.content)), bars(kept.content)):
+                say(part + "\n" if part else "")
             for table in tables(kept.content):
                 say(for_terminal(table))
-            say(comparison_for_terminal(kept.content))
+            if compared := comparison_for_terminal(kept.content):
+                say(compared)
     seconds = time.perf_counter() - began
     command = "ccmem reproduce " + " ".join(_words(options, list(results)))
     path = write_report(results, out, command, figures=not options.no_figures, seconds=seconds)
@@ -108,14 +116,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _data(options: argparse.Namespace, say: Any) -> Any:
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 100, subsequent_indent="  ")
+
+
+def _data(options: argparse.Namespace, say: Any, status: StatusLine) -> Any:
     """The data sets one after the other, each announced."""
     from ccmem import experiments
     from ccmem.datasets import DataSetNotFound, load
 
     def loaded(name: str) -> Any:
         pixels = experiments.settings()["datasets"][name]["pixels"]
-        return load(name, folder=options.data, pixels=pixels, download=not options.offline)
+        status.show(f"looking for {name}, here and in the places that offer it ...")
+        try:
+            return load(name, folder=options.data, pixels=pixels, download=not options.offline)
+        finally:
+            status.clear()
 
     names = options.datasets
     why = ""

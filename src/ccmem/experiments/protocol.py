@@ -71,6 +71,15 @@ class Benchmark:
             data.X_train, data.y_train, np.sort(rest), data.X_train[held_out], data.y_train[held_out], tasks
         )
 
+    def few(self, n_each: int) -> Benchmark:
+        """The same with the first ``n_each`` samples of every class."""
+
+        def first(labels: IntArray) -> IntArray:
+            return np.concatenate([np.flatnonzero(labels == label)[:n_each] for task in self.tasks for label in task])
+
+        rows, tested = self.rows[first(self.y[self.rows])], first(self.y_test)
+        return self._grouped(self.X, self.y, rows, self.X_test[tested], self.y_test[tested], self.tasks)
+
     @classmethod
     def _grouped(
         cls,

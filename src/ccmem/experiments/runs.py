@@ -25,7 +25,6 @@ import numpy as np
 
 from ccmem import __version__
 from ccmem._codes import REJECTED
-from ccmem._terminal import StatusLine
 from ccmem._typing import IntArray
 from ccmem.datasets import ImageData
 from ccmem.experiments import Row
@@ -223,16 +222,32 @@ def versions() -> dict[str, str]:
     return found
 
 
+def compile_kernels(rows: Sequence[Row], benchmark: Benchmark, protocols: Sequence[str]) -> None:
+    """Run every row on some hundred samples: what is compiled then is in no trial's time, nor in the time left."""
+    from ccmem._terminal import StatusLine
+
+    line, few = StatusLine(in_lines=True), benchmark.few(50)
+    for number, row in enumerate(rows, 1):
+        line.show(f"preparing {row.title} ({number} of {len(rows)}; its kernels are compiled once per machine) ...")
+        if row.standing is None:  # other learners have no kernels of ours
+            run_trial(row, few, 0, protocols)
+    line.clear()
+
+
 def run_all(
     results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, dask: str | None = None
 ) -> None:
     """Run every trial that is missing, over the cores or a cluster; what is finished is kept even if interrupted."""
+    from ccmem.experiments.progress import Progress
+
     todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
     if not todo:
         results.save()
         return
     stop = threading.Event()
-    progress = Progress(len(todo))
+    if dask is None:
+        compile_kernels([row for row in rows if any(row is one for one, _ in todo)], benchmark, results.protocols)
+    progress = Progress([row.name for row, _ in todo])
     with pool_for(benchmark, jobs, dask) as pool:
         ask = (lambda model: stop.is_set()) if pool.here else never
         tasks: dict[Future[Any], tuple[Row, int]] = {
@@ -244,10 +259,12 @@ def run_all(
         pending = set(tasks)
         try:
             while pending:
+                progress.show()
                 finished, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
                 for task in finished:
-                    results.add(*tasks[task], *task.result())
-                progress.show(len(finished))
+                    (row, trial), (record, keepsake) = tasks[task], task.result()
+                    results.add(row, trial, record, keepsake)
+                    progress.finished(row.name, record["seconds"])
         except BaseException:
             stop.set()
             for task in pending:
@@ -269,28 +286,3 @@ def _keep_finished(results: Results, tasks: dict[Future[Any], tuple[Row, int]], 
             results.add(*tasks[task], *task.result())
         except (Stopped, OSError):
             continue
-
-
-class Progress:
-    """A bar with the time left."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-        self.began = time.monotonic()
-        self._line = StatusLine()
-
-    def show(self, more: int) -> None:
-        self.done += more
-        part = self.done / self.total
-        passed = time.monotonic() - self.began
-        left = f"{_clock(passed / part - passed)} left" if self.done else "..."
-        bar = "#" * int(30 * part)
-        self._line.show(f"[{bar:<30}] {self.done}/{self.total} trials, {_clock(passed)}, {left}")
-
-    def close(self) -> None:
-        self._line.clear()
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ccmem.persistence.atomic import write_whole
+from ccmem.report.headline import bars, headline
 from ccmem.report.page import page
 from ccmem.report.tables import Cell, Line, Table, summary, tables
 from ccmem.report.text import comparison_for_markdown, comparison_for_terminal, for_markdown, for_terminal
@@ -17,9 +18,11 @@ __all__ = [
     "Cell",
     "Line",
     "Table",
+    "bars",
     "comparison_for_terminal",
     "for_markdown",
     "for_terminal",
+    "headline",
     "page",
     "summary",
     "tables",

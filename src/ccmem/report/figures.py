@@ -47,9 +47,12 @@ class KeptMemory:
 def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
     """Name, caption and matplotlib Figure of every figure of a data set."""
     about = result["dataset"]
-    name, title = about["name"], about["title"]
-    yield from draw_comparison(result)
+    name = about["name"]
     rows = {n: row for n, row in result["rows"].items() if row["trials"] and row.get("standing") is None}
+    run = [protocol for protocol in PROTOCOLS if any(_has(row, protocol) for row in rows.values())]
+    for protocol in run:  # the first picture of a report: what was reached
+        yield _accuracies(about, rows, protocol)
+    yield from draw_comparison(result)
     if not rows:
         return
     kept = dict(_kept(name, rows, folder, about["n_train"]))
@@ -60,20 +63,8 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
             figure = plots.memories(grids, shape)
             caption = f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row."
             yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
-    for protocol in PROTOCOLS:
-        published = {
-            row["title"]: experiments.paper()[name][row_name]["ACC"][0]
-            for row_name, row in rows.items()
-            if protocol == PAPER and row_name in experiments.paper().get(name, {})
-        }
-        bars = {row["title"]: _spread(row, protocol) for row in rows.values()}
-        axes = plots.accuracy_chart(bars, published=published, title=f"{title}, {protocol} protocol")
-        yield (
-            f"{name}-acc-{protocol}",
-            f"ACC of every model, {protocol} protocol, with the spread over trials.",
-            axes.figure,
-        )
-        matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values()}
+    for protocol in run:
+        matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values() if _has(row, protocol)}
         names = ["/".join(about["class_names"][label] for label in task) for task in about["tasks"]]
         if max(map(len, names)) > 7:
             names = [str(number + 1) for number in range(len(names))]
@@ -84,6 +75,19 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
             figure = plots.timeline(memory, rejected=memory.rejected, changes=about["change_points"])
             caption = f"{rows[row_name]['title']}: block in use, events and alarm (first trial)."
             yield f"{name}-stream-{row_name}", caption, figure
+
+
+def _accuracies(about: Mapping[str, Any], rows: Mapping[str, Any], protocol: str) -> tuple[str, str, Any]:
+    printed = experiments.paper().get(about["name"], {}) if protocol == PAPER else {}
+    published = {row["title"]: printed[name]["ACC"][0] for name, row in rows.items() if name in printed}
+    bars = {row["title"]: _spread(row, protocol) for row in rows.values() if _has(row, protocol)}
+    axes = plots.accuracy_chart(bars, published=published, title=f"{about['title']}, {protocol} protocol")
+    caption = f"ACC of every model, {protocol} protocol, with the spread over trials."
+    return f"{about['name']}-acc-{protocol}", caption, axes.figure
+
+
+def _has(row: Mapping[str, Any], protocol: str) -> bool:
+    return all(protocol in trial["protocols"] for trial in row["trials"].values())
 
 
 def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, KeptMemory]]:

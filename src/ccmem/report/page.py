@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from ccmem.report.comparison import HEAD, by_budget, comparison_lines
+from ccmem.report.headline import headline
 from ccmem.report.tables import Table, tables
 from ccmem.report.text import COMPARED, MEASURED, compared, measured, verdicts
 
@@ -18,6 +19,7 @@ body { font: 16px/1.55 system-ui, sans-serif; color: var(--text); max-width: 68r
 body { padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); padding-bottom: .3rem; }
 h3 { margin-top: 2rem; } p.note, figcaption, .dim { color: var(--dim); font-size: .92rem; }
+p.verdict { font-size: 1.15rem; font-weight: 600; }
 nav a { margin-right: 1.2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .8rem 0; }
@@ -60,10 +62,12 @@ def page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>ccmem: the paper's experiments</title><style>{STYLE}</style></head><body>",
         "<h1>Continual competitive memory: the paper's tables beside ours</h1>",
-        f'<p class="dim">Made by <code>{escape(command)}</code>.{took}</p><nav>{links}</nav>{PROTOCOLS_TEXT}',
+        f'<p class="dim">Made by <code>{escape(command)}</code>.{took}</p><nav>{links}'
+        '<a href="#reading">How to read the tables</a></nav>',
     ]
     for name, result in results.items():
         parts.append(_section(name, result, figures.get(name, ())))
+    parts.append(f'<h2 id="reading">How to read the tables</h2>{PROTOCOLS_TEXT}')
     return "\n".join([*parts, "</body></html>\n"])
 
 
@@ -77,6 +81,9 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
         f"{escape(about['source'])}; pixels: {escape(about['pixels'])}; tasks: {escape(tasks)}.</p>",
         f"<ul>{notes}</ul>" if notes else "",
     ]
+    if said := headline(result):
+        parts.insert(1, f'<p class="verdict">{escape(said)}.</p>')
+    parts[2:2] = [_figure(*figure) for figure in figures[:1]]
     parts += [_table(table) for table in tables(result)]
     comparison = comparison_lines(result)
     if comparison:
@@ -86,12 +93,7 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
             _lines(by_budget(result)),
             _lines([HEAD, *comparison]),
         ]
-    for caption, png in figures:
-        data = base64.b64encode(png).decode()
-        parts.append(
-            f'<figure><img alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{escape(caption)}</figcaption></figure>"
-        )
+    parts += [_figure(*figure) for figure in figures[1:]]
     if not figures:
         parts.append('<p class="note">No figures: they need matplotlib, <code>pip install "ccmem[plot]"</code>.</p>')
     rows = [("row", "settings", "where from")] + [
@@ -102,6 +104,12 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
     parts.append("<details><summary>Versions, checksums, seeds</summary>")
     parts.append(f"<pre>{escape(json.dumps(facts, indent=1))}</pre></details>")
     return "\n".join(parts)
+
+
+def _figure(caption: str, png: bytes) -> str:
+    data = base64.b64encode(png).decode()
+    picture = f'<img alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
+    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _task(about: Mapping[str, Any], task: Sequence[int]) -> str:

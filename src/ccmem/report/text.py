@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ccmem.report.comparison import HEAD, by_budget, comparison_lines
 from ccmem.report.tables import METRICS, NONE, QUOTED, Cell, Line, Table
 
+TERMINAL_WIDTH = 100
 COMPARED = ("model", "metric", "paper", "ours", "difference", "verdict")
 
 
@@ -70,7 +72,8 @@ def verdicts(table: Table) -> str:
 
 def for_terminal(table: Table) -> str:
     """A table as text with aligned columns."""
-    parts = [table.title, "=" * len(table.title), *table.notes]
+    notes = [textwrap.fill(note, TERMINAL_WIDTH, subsequent_indent="  ") for note in table.notes]
+    parts = [table.title, "=" * len(table.title), *notes]
     twins = compared(table)
     if twins:
         parts += ["", _aligned([COMPARED, *twins]), verdicts(table)]
@@ -81,9 +84,27 @@ def for_terminal(table: Table) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines as columns; those that do not fit beside the others follow below, with the first column again.
+
+    >>> print(_aligned([("model", "ACC"), ("CCM", "0.94")]))
+    model  ACC
+    -----------
+    CCM    0.94
+    """
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    text = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([text[0], "-" * (sum(widths) + 2 * len(widths) - 2), *text[1:]])
+    groups, room = [[0]], TERMINAL_WIDTH - widths[0]
+    for column, width in enumerate(widths[1:], 1):
+        if width + 2 > room and len(groups[-1]) > 1:
+            groups.append([0])
+            room = TERMINAL_WIDTH - widths[0]
+        groups[-1].append(column)
+        room -= width + 2
+    return "\n\n".join(_side_by_side(lines, widths, group) for group in groups)
+
+
+def _side_by_side(lines: Sequence[Sequence[str]], widths: Sequence[int], columns: Sequence[int]) -> str:
+    text = ["  ".join(line[column].ljust(widths[column]) for column in columns).rstrip() for line in lines]
+    return "\n".join([text[0], "-" * (sum(widths[column] + 2 for column in columns) - 2), *text[1:]])
 
 
 def for_markdown(table: Table) -> str:

@@ -153,9 +153,10 @@ class AdaptiveCCM(BlockMemory):
             choices = np.flatnonzero(group & able)
             if len(choices) < 2:
                 continue
-            misfits = [
-                (((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b])).sum(axis=1) for b in choices
-            ]
+            with np.errstate(over="ignore"):  # a column that never moved in a block, and moves now: no match at all
+                misfits = [
+                    (((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b])).sum(axis=1) for b in choices
+                ]
             best = choices[np.argmin(misfits, axis=0)]
             for b in choices:
                 other = rows[(best == b) & (found[rows] != b)]

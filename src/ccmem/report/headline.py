@@ -1,0 +1,57 @@
+"""What came out, before any table: one sentence, and bars of the accuracies beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ccmem.report.tables import BETTER, MISSED, VERIFIED, Cell, Line, tables
+
+_BAR, _TITLE, _MOST_NAMED = 40, 32, 3
+
+
+def headline(result: Mapping[str, Any]) -> str:
+    """One sentence on a data set: how many printed figures were reached, and which were not."""
+    found = tables(result)
+    if not found:
+        return ""
+    title, table = result["dataset"]["title"], found[0]
+    judged = [(line, cell) for line in table.lines for cell in line.cells if cell.verdict in (VERIFIED, BETTER, MISSED)]
+    if not judged:
+        best = max((line for line in table.lines if line.n_trials), key=lambda line: line.cells[0].mean or 0.0)
+        return f"{title}: no printed figures to compare with; the best ACC is {best.cells[0].mean:.4f}, of {best.title}"
+    missed = [(line, cell) for line, cell in judged if cell.verdict == MISSED]
+    text = f"{title}: {len(judged) - len(missed)} of {len(judged)} printed figures reached"
+    if missed:
+        named = "; ".join(_against(line, cell) for line, cell in missed[:_MOST_NAMED])
+        more = f"; and {len(missed) - _MOST_NAMED} more" if len(missed) > _MOST_NAMED else ""
+        text += f", {len(missed)} missed ({named}{more})"
+    return text
+
+
+def _against(line: Line, cell: Cell) -> str:
+    assert cell.paper is not None
+    return f"{line.title} {cell.metric} {cell.mean:.4f}, printed {cell.paper[0]:.4f}"
+
+
+def bars(result: Mapping[str, Any]) -> str:
+    """ACC of every model as bars of text, a stroke where the paper's figure is."""
+    found = tables(result)
+    lines = [line for line in found[0].lines if line.n_trials] if found else []
+    if not lines:
+        return ""
+    width = min(_TITLE, max(len(line.title) for line in lines))
+    text = [f"ACC, {found[0].protocol} protocol" + ("; | is the paper's" if any(map(_printed, lines)) else "")]
+    for line in lines:
+        mean, printed = line.cells[0].mean or 0.0, _printed(line)
+        bar = list(f"{'#' * round(_BAR * mean):<{_BAR + 1}}")
+        if printed is not None:
+            bar[round(_BAR * printed)] = "|"
+        beside = "" if printed is None else f"  paper {printed:.3f}"
+        text.append(f"  {line.title[:width]:<{width}}  {''.join(bar)} {mean:.3f}{beside}")
+    return "\n".join(text)
+
+
+def _printed(line: Line) -> float | None:
+    paper = line.cells[0].paper
+    return None if paper is None else paper[0]
