@@ -50,6 +50,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 5,
     "copyfile_regex": r".*\.rst",
+    "image_scrapers": ("matplotlib", "gallery.shown_figures"),
+    "ignore_repr_types": r"Figure|Axes|function",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -58,7 +60,7 @@ html_static_path = ["_static"]
 html_theme_options = {
     "show_nav_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 4,  # one line, with the search field beside them
     "secondary_sidebar_items": ["page-toc"],
 }
 _alone = (
@@ -67,6 +69,15 @@ _alone = (
 )
 html_sidebars = {page: [] for page in _alone.split()}
 html_show_sourcelink = False
+
+
+def _without_empty_heads(app, doctree):
+    """Markdown has no tables without a head: those that say nothing are left out."""
+    from docutils import nodes
+
+    for head in list(doctree.findall(nodes.thead)):
+        if not head.astext().strip():
+            head.parent.remove(head)
 
 
 def _only_ours(app, what, name, obj, skip, options):
@@ -119,5 +130,6 @@ html_math_renderer = "mathml"
 def setup(app):
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("source-read", _include)
+    app.connect("doctree-read", _without_empty_heads)
     app.connect("autodoc-skip-member", _only_ours)
     app.connect("autodoc-process-docstring", _attributes_are_code, priority=900)  # after numpydoc

@@ -116,7 +116,7 @@ def vigilance() -> None:
 
 def alarm() -> None:
     """A change to something new and a return to something old, sample by sample."""
-    X, _ = stream(0)
+    X = stream(0)
     memory = CCM(n_slots=8, vigilance=0.91, alarm_limit=12, recall_limit=6, commit_limit=10, random_state=0)
     best, hit, alarms, recalls = (np.zeros(len(X)) for _ in range(4))
     for step, x in enumerate(X):
@@ -168,7 +168,7 @@ def alarm() -> None:
 
 def signature() -> None:
     """The recent mean on its way between the signatures of the blocks, in the plane of their first two components."""
-    X, _ = stream(0)
+    X = stream(0)
     memory = AdaptiveCCM(n_slots=8)
     path, block = np.empty_like(X), np.empty(len(X), int)
     for step, x in enumerate(X):

@@ -10,13 +10,11 @@ should be. Here the defaults meet three streams that have nothing in common.
 
 # %%
 # Images, spectra of a machine, and embeddings; in each, four tasks are visited in the order A B A C D B.
-import itertools
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from ccmem import AdaptiveCCM
+from ccmem import AdaptiveCCM, plots
 
 rng = np.random.default_rng(0)
 order = [0, 1, 0, 2, 3, 1]
@@ -44,27 +42,9 @@ sources = {"images of digits": digit, "spectra of a machine": spectrum, "embeddi
 streams = {name: np.array([draw(task) for task in order for _ in range(length)]) for name, draw in sources.items()}
 
 # %%
-# The same memory for all of them.
-colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#8b949e", "#c0392b"]
-figure, panels = plt.subplots(3, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
-for panel, (name, X) in zip(panels, streams.items(), strict=True):
-    memory = AdaptiveCCM(n_slots=10)
-    block = []
-    for x in X:
-        memory.learn_one(x)
-        block.append(memory.task_pointer_)
-    edges = [0, *(np.flatnonzero(np.diff(block)) + 1), len(X)]
-    for start, stop in itertools.pairwise(edges):
-        panel.axvspan(start, stop, 0, 0.72, color=colours[block[start]], lw=0)
-        panel.text((start + stop) / 2, 0.36, f"block {block[start]}", ha="center", va="center", color="white")
-    for event in memory.events_:
-        panel.annotate(
-            "recall" if event.kind == "recall" else "new", (event.step, 0.74), ha="center", va="bottom", size=9
-        )
-    for change in range(length, len(X), length):
-        panel.axvline(change, color="black", ls=":", lw=1.2)
-    panel.set(yticks=[], ylim=(0, 1), xlim=(0, len(X)))
-    panel.set_title(name, loc="left", size=11)
-    panel.spines[["top", "left", "right"]].set_visible(False)
-panels[-1].set_xlabel("samples seen (dotted: where the task really changes)")
+# The same memory for all of them, nothing set. Dotted: where the task really changes.
+figure = plt.figure(figsize=(10, 9), layout="constrained")
+for part, (name, X) in zip(figure.subfigures(3, 1), streams.items(), strict=True):
+    memory = AdaptiveCCM().fit(X)
+    plots.timeline(memory, changes=range(length, len(X), length), title=name, figure=part)
 plt.show()

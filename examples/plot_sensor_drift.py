@@ -9,12 +9,10 @@ before. Nothing is labelled.
 
 # %%
 # The signal: each regime has its own mixture of tones, with noise and a slowly wandering loudness.
-import itertools
-
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ccmem import CCM
+from ccmem import AdaptiveCCM, plots
 
 rng = np.random.default_rng(0)
 regimes = {
@@ -23,7 +21,7 @@ regimes = {
     "worn tool": [(9, 0.5), (17, 1.0), (40, 0.8)],
 }
 shift = ["idle", "cutting", "idle", "cutting", "worn tool", "idle", "cutting"]
-window, per_visit = 128, 150
+window, per_visit = 128, 300
 t = np.arange(per_visit * window) / window
 
 
@@ -35,36 +33,24 @@ def run(name):
 signal = np.concatenate([run(name) for name in shift])
 signal = signal * (1 + 0.3 * np.sin(np.linspace(0, 25, len(signal)))) + rng.normal(0, 1.0, len(signal))
 spectra = np.abs(np.fft.rfft(signal.reshape(-1, window)))[:, 1:]
+spectra /= np.linalg.norm(spectra, axis=1, keepdims=True)  # how loud it is shall not count, only the mixture
 
 # %%
-# One slot a block is enough here: a regime has one typical spectrum. Similarity is a cosine, so loudness plays no
-# part.
-memory = CCM(n_slots=1, vigilance=0.85, alarm_limit=10, recall_limit=5, commit_limit=20, random_state=0)
-state = []
+# Learned with the defaults. Three regimes, three blocks, and every return recognised.
+memory = AdaptiveCCM()
 for spectrum in spectra:
     memory.learn_one(spectrum)
-    state.append(memory.task_pointer_)
 for event in memory.events_:
-    print(event.kind, "after window", event.step, "to block", event.to_block)
+    print(event)
 
 # %%
-# Above, the spectrogram; below it, what the memory made of it. Three regimes, three blocks, and every return
-# recognised.
-colours = ["#0072B2", "#E69F00", "#c0392b", "#009E73", "#CC79A7"]
-figure, (top, middle, bottom) = plt.subplots(
-    3, 1, figsize=(10, 5.6), sharex=True, height_ratios=[3, 0.5, 1], layout="constrained"
-)
-top.imshow(spectra.T, aspect="auto", origin="lower", cmap="magma", extent=(0, len(spectra), 1, window // 2))
-top.set(ylabel="frequency", title="what the sensor hears")
-for number, name in enumerate(shift):
-    middle.text((number + 0.5) * per_visit, 0.5, name, ha="center", va="center", color="0.35")
-    middle.axvline(number * per_visit, color="0.8")
-middle.set(yticks=[], ylabel="truth")
-edges = [0, *(np.flatnonzero(np.diff(state)) + 1), len(state)]
-for start, stop in itertools.pairwise(edges):
-    bottom.axvspan(start, stop, color=colours[state[start]], lw=0)
-    bottom.text(
-        (start + stop) / 2, 0.5, f"block {state[start]}", ha="center", va="center", color="white", weight="bold"
-    )
-bottom.set(yticks=[], ylabel="memory", xlabel="window", xlim=(0, len(spectra)))
+# Above, the spectrogram; below it, what the memory made of it, its blocks named after what ran when they began.
+for block, name in enumerate(regimes):
+    memory.name_block(block, name)
+figure = plt.figure(figsize=(11, 6.5), layout="constrained")
+top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
+axes = top.subplots()
+axes.imshow(spectra.T, aspect="auto", origin="lower", cmap="magma", extent=(0, len(spectra), 1, window // 2))
+axes.set(ylabel="frequency", title="what the sensor hears")
+plots.timeline(memory, changes=range(per_visit, len(spectra), per_visit), figure=bottom)
 plt.show()

@@ -32,10 +32,10 @@ def test_columns_without_numbers_and_a_forgotten_label_are_mentioned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("t.csv").write_text("a,b,kind,site\n" + "1.0,0.5,oak,x\n0.9,0.4,elm,x\n" * 5)
+    Path("t.csv").write_text("site,a,b,kind\n" + "x,1.0,0.5,oak\nx,0.9,0.4,elm\n" * 5)
     assert main(["learn", "t.csv"]) == 0
     told = capsys.readouterr().out
-    assert "left out, because they hold no numbers: kind, site (if one of them is the label: --label kind)" in told
+    assert "left out, because they hold no numbers: site, kind (if one of them is the label: --label kind)" in told
     assert main(["learn", "t.csv", "--label", "kind"]) == 0
     told = capsys.readouterr().out
     assert "hold no numbers: site\n" in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,23 @@ def test_split_mnist_is_the_papers_model(mnist):
         right = classifier.predict(mnist.X_test) == mnist.y_test % 2
         accuracies.append(np.mean([right[mnist.y_test // 2 == task].mean() for task in range(5)]))
     assert np.mean(accuracies) == pytest.approx(0.9425, abs=0.01)
+
+
+def test_a_memory_that_cannot_recall_says_so_once() -> None:
+    tasks = np.repeat(np.eye(3)[[0, 2, 1]], 30, axis=0)
+    memory = CCM(1, alarm_limit=2, recall_limit=3, commit_limit=0, random_state=0)
+    with pytest.warns(UserWarning, match="CCM cannot recall a block: with recall_limit=3 above alarm_limit=2") as said:
+        memory.partial_fit(tasks[:60]).partial_fit(tasks[60:])
+    assert len(said) == 1
+    with warnings.catch_warnings(action="error"):
+        for possible in ({"recall_limit": 2}, {"counters": "cumulative"}):
+            CCM(1, alarm_limit=2, commit_limit=0, random_state=0).set_params(**possible).fit(tasks)
+        CCM(1, alarm_limit=2, recall_limit=3, random_state=0).fit(tasks[:30])  # one block: nothing to recall yet
+
+
+def test_a_memory_that_notices_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ccmem.models.ccm.MANY", 60)
+    memory = CCM(vigilance=-1.0, random_state=0)
+    with pytest.warns(UserWarning, match=r"CCM has rejected 0 of 60 samples.*raise vigilance=-1\.0") as said:
+        [memory.learn_one(row) for row in np.repeat(np.eye(3), 30, axis=0)]
+    assert len(said) == 1

@@ -121,6 +121,8 @@ def test_only_this_site_and_these_addresses_are_answered(served: Any) -> None:
         "/block/99",
         "/block/x",
         "/event/1",
+        "/event/1/9",
+        "/event/1/0",
         "/name",
         "/stream/1",
     ):
@@ -133,7 +135,7 @@ def test_only_this_site_and_these_addresses_are_answered(served: Any) -> None:
     ):
         assert ask(shown, "/state", **hostile)[:2] == (403, b""), hostile
     assert json.loads(ask(shown, "/state", Host="localhost:PORT")[1])["rows"] == 90
-    why = json.loads(ask(shown, f"/event/{memory.events_[0].step}")[1])
+    why = json.loads(ask(shown, f"/event/{memory.events_[0].step}/0")[1])
     assert {line[0] for line in why["columns"][:2]} == {"column 0", "column 2"}
     assert shown._server.server_address[0] == "127.0.0.1"
 

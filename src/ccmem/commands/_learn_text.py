@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from ccmem.memory import Event
 
 
+LABEL_NAMES = ("label", "class", "target", "state", "mode", "kind", "y")
+
+
 def sentence(facts: dict[str, Any]) -> str:
     files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}" if facts["files"] else "standard input"
     if not facts["rows"] and facts["stopped_by"] is None:
@@ -30,11 +33,16 @@ def sentence(facts: dict[str, Any]) -> str:
         text += f"\n{facts['model']}: {facts['units']} units"
     if facts["left_out"]:
         names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
-        hint = "" if facts["labelled"] else f" (if one of them is the label: --label {facts['left_out'][0]})"
+        hint = "" if facts["labelled"] else f" (if one of them is the label: --label {_likely(facts['left_out'])})"
         text += f"\nleft out, because they hold no numbers: {names}{hint}"
     if facts["stopped_by"]:
         text += f"\nstopped by {facts['stopped_by']}"
     return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")
+
+
+def _likely(columns: list[str]) -> str:
+    """The column that is most likely the label: by its name, or else the last."""
+    return next((name for name in columns if name.lower() in LABEL_NAMES), columns[-1])
 
 
 class ProgressLine:

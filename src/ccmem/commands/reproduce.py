@@ -7,6 +7,7 @@ import json
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     status = StatusLine(in_lines=True)
     status.show("ccmem reproduce: loading ...")
+    warnings.filterwarnings("ignore", "CCM cannot recall")  # the paper's own settings: REPRODUCTION.md
     from ccmem import experiments
     from ccmem.datasets import catalogue
     from ccmem.experiments.protocol import Benchmark

@@ -84,7 +84,10 @@ class RunPage:
 
         self._ended = False
         self._save, self._checkpoint = save, args.checkpoint
-        title = Path(args.checkpoint or args.sources[0]).name
+        first, *others = args.sources
+        title = ("standard input" if first == "-" else Path(first).name) + (
+            f" and {len(others)} more" if others else ""
+        )
         observer = Observer(lambda: learner.model, title=title, rename=self._rename)
         self._watch = Watch(observer, args.port, browser=not args.no_browser)
         print(f"watching at {self._watch.url}", file=sys.stderr, flush=True)

@@ -38,6 +38,7 @@ Departures, each because the printed form contradicts the text or itself:
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -56,6 +57,9 @@ from ccmem.models import _recall
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._recall import find_by_products, find_by_sketches
 from ccmem.parameters import Rule, choice, integer, number, optional
+
+MANY = 10_000
+"""Samples after which a memory that hardly rejected any says so."""
 
 
 def naive(
@@ -309,6 +313,7 @@ class CCM(BlockMemory):
     _state_type = CCMState
     _per_column = ("prototypes", "basis", "middles")
     _derived = _recall.DERIVED
+    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_has_said")
 
     def __init__(
         self,
@@ -351,6 +356,31 @@ class CCM(BlockMemory):
 
     def _alarm_limit(self) -> int:
         return self.alarm_limit
+
+    def _notify(self) -> None:
+        super()._notify()
+        if "_has_said" not in self.__dict__:
+            self._say_what_cannot_happen()
+
+    def _say_what_cannot_happen(self) -> None:
+        """Warn, once, if these parameters let nothing be recalled, or nothing be noticed."""
+        state, text = self._state, ""
+        if state.counters[BLOCKS] > 1:
+            if self.counters == "consecutive" and self.recall_limit > self.alarm_limit:
+                text = (
+                    f"CCM cannot recall a block: with recall_limit={self.recall_limit} above "
+                    f"alarm_limit={self.alarm_limit} a new one always comes first; lower recall_limit"
+                )
+        elif state.counters[SEEN] < MANY:
+            return
+        elif (rejected := int(state.counters[SEEN] - state.wins.sum())) <= self.alarm_limit // 2:
+            text = (
+                f"CCM has rejected {rejected} of {state.counters[SEEN]:,} samples, so that its alarm never came near "
+                f"alarm_limit={self.alarm_limit}: nothing new can be noticed; raise vigilance={self.vigilance}"
+            )
+        self.__dict__["_has_said"] = True
+        if text:
+            warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=4)
 
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]

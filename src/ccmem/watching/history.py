@@ -83,7 +83,7 @@ class RowsAround:
         end = event.onset - MARGIN
         before, after = self._between(end - AROUND, end), self._between(event.step - AROUND, event.step)
         if len(before) and len(after):
-            self._kept[event.step] = {"before": before.tolist(), "after": after.tolist()}
+            self._kept[event.step] = {"before": _plain(before), "after": _plain(after)}
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
 
@@ -96,3 +96,8 @@ class RowsAround:
         known = np.concatenate([*self._tails, self._rows[: max(0, stop - self._first)]])
         first = self._first - self._held
         return known[max(0, start - first) : max(0, stop - first), :MOST_COLUMNS].astype(np.float64).round(5)
+
+
+def _plain(rows: FloatArray) -> list[list[float | None]]:
+    """Rows for a page; a missing reading is None."""
+    return [[None if value != value else value for value in row] for row in rows.tolist()]

@@ -22,6 +22,8 @@ LEAST_PAUSES = 50
 """A look is followed by a pause at least so many times as long."""
 FRESH_SECONDS = 4.0
 """How long an event is told as the present state."""
+STATES = {"new_block": "new", "recall": "recalled", "column_lost": "lost", "column_back": "back"}
+RATE_SECONDS = 4.0
 MOST_CARDS = 40
 """Blocks that are shown at once: the one in use, and those used most recently."""
 
@@ -132,7 +134,7 @@ class Observer:
         first = self._now is None
         self._model, self._memory = model, memory
         self._take_events(facts.events_of(memory), glance.limit, now, first)
-        if glance.rows != (self._passed[-1][1] if self._passed else None) or now - self._passed[-1][0] > 1.0:
+        if not self._passed or glance.rows != self._passed[-1][1]:
             self._passed.append((now, glance.rows))
         self._trace.add(glance.rows, glance.alarm)
         self._used[glance.block] = glance.rows
@@ -157,6 +159,8 @@ class Observer:
         for event in reversed(fresh):
             self._events.append(event)
             self._n_events += 1
+            if event.from_block == event.to_block:  # of a column: no block has changed
+                continue
             self._born.setdefault(event.to_block, event.onset)
             self._used[event.from_block] = max(self._used.get(event.from_block, 0), event.step)
             self._used[event.to_block] = event.step
@@ -187,7 +191,7 @@ class Observer:
         if self._now is None or self._now.rows == 0:
             return "waiting"
         if self._events and now - self._noticed < FRESH_SECONDS and self._noticed:
-            return "new" if self._events[-1].kind == EVENT_KINDS[0] else "recalled"
+            return STATES[self._events[-1].kind]
         return "suspicious" if self._now.alarm > 0 else "calm"
 
     def wait_for_look(self, number: int, timeout: float) -> None:
@@ -209,7 +213,19 @@ class Observer:
             answer |= glance._asdict() | self._head
             answer |= {
                 "n_events": self._n_events,
-                "events": [[kinds[e.kind], *e[1:], e.onset] for e in latest],
+                "events": [
+                    [
+                        kinds[e.kind],
+                        e.step,
+                        e.from_block,
+                        e.to_block,
+                        e.count,
+                        e.uncertainty,
+                        e.onset,
+                        getattr(e, "column", -1),
+                    ]
+                    for e in latest
+                ],
                 "trace": {"width": self._trace.width, "peaks": self._trace.peaks},
                 "cards": [card for look, card in self._cards.values() if look > since],
                 "shown": sorted(self._cards),
@@ -227,10 +243,11 @@ class Observer:
             card = facts.card(self._model, self._memory, block, self._head["shape"])
             return card | {"born": self._born.get(block, 0), "used": self._used.get(block, 0)}
 
-    def why(self, step: int) -> dict[str, Any]:
-        """Why the event at ``step`` happened; LookupError if there is none."""
+    def why(self, step: int, kind: int) -> dict[str, Any]:
+        """Why the event of a kind at ``step`` happened; LookupError if there is none."""
         with self.news:
-            event = next((event for event in self._events if event.step == step), None)
+            name = dict(enumerate(EVENT_KINDS)).get(kind)
+            event = next((event for event in self._events if event.step == step and event.kind == name), None)
             if event is None:
                 raise LookupError(f"no event at {step}")
             return facts.explanation(self._memory, event, self._rows.around(step))
@@ -247,7 +264,9 @@ class Observer:
         return said
 
     def _rate(self, now: float) -> int:
-        if len(self._passed) < 2:
+        """Rows a second over the last looks that found more; 0 when there were none for a while."""
+        recent = [entry for entry in self._passed if now - entry[0] < RATE_SECONDS]
+        if len(recent) < 2 or self.finished:
             return 0
-        (then, rows), latest = self._passed[0], self._passed[-1]
-        return round((latest[1] - rows) / max(now - then, 1e-3)) if now - latest[0] < 3.0 else 0
+        (began, first), (ended, last) = recent[0], recent[-1]
+        return round((last - first) / max(ended - began, 1e-3))

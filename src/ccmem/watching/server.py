@@ -1,8 +1,9 @@
 """The server of the page: the standard library's, on loopback, read-only but for the names of blocks.
 
 Six addresses answer, all others give 404: ``/`` the page, ``/stream`` server-sent events, ``/state`` all of it at once,
-``/block/N`` and ``/event/STEP`` what a click asks for, and ``POST /name``. A request must name this very host and port
-(so that no other site can be pointed here by DNS), must not come from another site, and a POST needs the page's token.
+``/block/N`` and ``/event/STEP/KIND`` what a click asks for, and ``POST /name``. A request must name this very host and
+port (so that no other site can be pointed here by DNS), must not come from another site, and a POST needs the page's
+token.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self._json(self.server.observer.update())
             case ["block", number] if _is_number(number):
                 return self._found(self.server.observer.card, int(number))
-            case ["event", number] if _is_number(number):
-                return self._found(self.server.observer.why, int(number))
+            case ["event", number, kind] if _is_number(number) and _is_number(kind):
+                return self._found(self.server.observer.why, int(number), int(kind))
         return self._refuse(404)
 
     def do_POST(self) -> None:
@@ -150,9 +151,9 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.server.streams.release()
 
-    def _found(self, find: Any, number: int) -> None:
+    def _found(self, find: Any, *numbers: int) -> None:
         try:
-            self._json(find(number))
+            self._json(find(*numbers))
         except LookupError:
             self._refuse(404)
 

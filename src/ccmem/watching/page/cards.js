@@ -5,13 +5,15 @@ function drawCards() {
   const place = $("cards"), order = [...known.cards.values()].sort((a, b) => b.used - a.used || a.block - b.block);
   order.sort((a, b) => (b.block === known.block) - (a.block === known.block));
   for (const [block, element] of cardElements) if (!known.cards.has(block)) { element.root.remove(); cardElements.delete(block); }
+  const ranges = columnRanges(known.cards.values()), moved = !same(ranges, drawCards.ranges);
+  drawCards.ranges = ranges;
   order.forEach((card, index) => {
     let element = cardElements.get(card.block);
     if (!element) { element = newCard(card.block); cardElements.set(card.block, element); }
     if (place.children[index] !== element.root && !place.contains(document.activeElement)) place.insertBefore(element.root, place.children[index] || null);
     else if (!element.root.parentNode) place.append(element.root);
     element.root.classList.toggle("in-use", card.block === known.block);
-    if (element.card !== card) fillCard(element, card);
+    if (element.card !== card || (moved && card.bars)) fillCard(element, card, ranges, moved);
   });
   const more = known.n_blocks - known.cards.size;
   $("shown").textContent = more > 0 ? `the ${known.cards.size} used most recently of ${count(known.n_blocks)}` : "";
@@ -21,7 +23,7 @@ function newCard(block) {
   const root = make("article", null, "card"), head = make("header"), name = make("input", undefined, "name");
   root.dataset.block = block; root.style.borderLeftColor = colour(block);
   name.maxLength = 80; name.placeholder = `block ${block}`; name.spellcheck = false; name.title = "give this block a name";
-  name.setAttribute("aria-label", `name of block ${block}`); name.style.color = colour(block);
+  name.setAttribute("aria-label", `name of block ${block}`); name.style.color = textColour(block);
   name.addEventListener("keydown", (e) => { if (e.key === "Enter") name.blur(); if (e.key === "Escape") { name.value = known.names[block] || ""; name.blur(); } });
   name.addEventListener("change", () => rename(block, name.value));
   const number = make("span", `block ${block}`, "number");
@@ -31,7 +33,7 @@ function newCard(block) {
   return { root, name, number, facts, mix, body, card: null, wins: new Map() };
 }
 
-function fillCard(element, card) {
+function fillCard(element, card, ranges, moved) {
   const before = element.card; element.card = card;
   if (document.activeElement !== element.name) element.name.value = card.name;
   element.number.hidden = !card.name;
@@ -40,7 +42,7 @@ function fillCard(element, card) {
   element.mix.hidden = !card.labels.length;
   if (!before || !same(before.labels, card.labels)) element.mix.replaceChildren(...card.labels.map(([label, share], i) => {
     const part = make("i"); part.style.flex = share; part.style.background = colour(card.block); part.style.opacity = 1 / (1 + 0.8 * i); part.title = label; return part; }));
-  if (card.images !== undefined) drawUnits(element, card); else if (!before || !same(before.bars, card.bars)) drawBars(element.body, card.bars || [], card.block);
+  if (card.images !== undefined) drawUnits(element, card); else if (moved || !before || !same(before.bars, card.bars)) drawBars(element.body, card, ranges);
   element.wins = new Map(card.drawn.map((unit, i) => [unit, card.won[i]]));
 }
 
@@ -69,20 +71,33 @@ function paintImage(canvas, pixels, height, width) {
   g.putImageData(image, 0, 0);
 }
 
-// Bars of columns by name; of very many columns a strip of shades.
-function drawBars(place, values, block) {
-  const most = Math.max(1e-12, ...values.map(Math.abs)), negative = values.some((v) => v < 0);
-  if (values.length > 24) {
+// From the lowest to the highest value that any block has in a column: columns may be in any units.
+function columnRanges(cards) {
+  const ranges = [];
+  for (const { bars = [], spread = [] } of cards) bars.forEach((level, i) => {
+    const width = spread[i] || 0, range = ranges[i] || (ranges[i] = [Infinity, -Infinity]);
+    range[0] = Math.min(range[0], level - width); range[1] = Math.max(range[1], level + width);
+  });
+  return ranges;
+}
+
+// Columns by name, each a bar from its lowest to its highest block, with its spread; of very many columns a strip of shades.
+function drawBars(place, card, ranges, most = Infinity) {
+  const values = card.bars || [], spread = card.spread || [];
+  const share = (value, i) => ranges[i] && ranges[i][1] > ranges[i][0] ? Math.min(1, Math.max(0, (value - ranges[i][0]) / (ranges[i][1] - ranges[i][0]))) : 0.5;
+  if (values.length > 24 && most > 24) {
     const strip = make("canvas"); strip.width = values.length; strip.height = 1; strip.style.height = "26px"; strip.style.imageRendering = "pixelated";
     const g = strip.getContext("2d");
-    values.forEach((value, i) => { g.globalAlpha = Math.abs(value) / most; g.fillStyle = value < 0 ? "#888" : colour(block); g.fillRect(i, 0, 1, 1); });
-    place.replaceChildren(strip, make("small", `${count(known.n_features)} columns`)); return;
+    values.forEach((value, i) => { g.globalAlpha = share(value, i); g.fillStyle = colour(card.block); g.fillRect(i, 0, 1, 1); });
+    place.replaceChildren(strip, make("small", `${count(known.n_features)} columns, from lowest to highest block`)); return;
   }
   const table = make("div", null, "bars");
-  values.forEach((value, i) => {
-    const bar = make("span", null, "bar"), fill = make("i"), share = Math.abs(value) / most * (negative ? 50 : 100);
-    fill.style.background = colour(block); fill.style.width = share + "%"; fill.style.left = (negative ? (value < 0 ? 50 - share : 50) : 0) + "%";
-    bar.append(fill); const name = make("span", columnName(i)); name.title = columnName(i);
+  values.slice(0, most).forEach((value, i) => {
+    const bar = make("span", null, "bar"), fill = make("i"), band = make("b"), width = spread[i] || 0, low = share(value - width, i);
+    fill.style.background = colour(card.block); fill.style.left = 0; fill.style.width = 100 * share(value, i) + "%";
+    band.style.left = 100 * low + "%"; band.style.width = 100 * (share(value + width, i) - low) + "%";
+    bar.title = width ? `${neat(value)} ± ${neat(width)}` : neat(value);
+    bar.append(fill, band); const name = make("span", columnName(i)); name.title = columnName(i);
     table.append(name, bar, make("span", Number(value.toPrecision(3)).toString()));
   });
   place.replaceChildren(table);

@@ -1,13 +1,23 @@
 // What the page knows, and small helpers. All text from outside goes through textContent.
 const BLOCKS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#7A9A01", "#B5651D", "#5F6B7A"];
-const WORDS = { waiting: "waiting for the first rows", calm: "calm", suspicious: "suspicious", new: "a new block", recalled: "recalled" };
+const WORDS = { waiting: "waiting for the first rows", calm: "calm", suspicious: "suspicious", new: "a new block", recalled: "recalled",
+  lost: "a column is lost", back: "a column is back" };
+// Kinds of events, in the order of the library's: sign, words, name of its colour, what the state is called. Two change the block.
+const KINDS = [["◆", "new block", "new", "new"], ["●", "recalled", "recall", "recalled"], ["▼", "column lost", "lost", "lost"], ["▲", "column back", "back", "back"]];
+const CHANGES_BLOCK = 2;
 const MOST_EVENTS = 10000, LISTED = 300;
-const NEW = 0;
 const known = { rows: 0, block: 0, n_blocks: 0, alarm: 0, limit: null, events: [], n_events: 0, cards: new Map(), names: {},
   trace: { width: 1, peaks: [] }, changes: [], columns: null, shape: null, state: "waiting" };
 
 const $ = (id) => document.getElementById(id);
 const colour = (block) => BLOCKS[block % BLOCKS.length];
+const isDark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+// The colour of a block for text: lighter on dark paper, so that it can be read.
+function textColour(block) {
+  if (!isDark()) return colour(block);
+  const parts = [1, 3, 5].map((i) => parseInt(colour(block).slice(i, i + 2), 16));
+  return `rgb(${parts.map((part) => Math.round(part + (255 - part) * 0.38)).join(",")})`;
+}
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const count = (n) => Number(n).toLocaleString("en");
 const short = (n) => Math.abs(n) >= 1e6 ? (n / 1e6).toFixed(n >= 1e7 ? 0 : 1) + "M" : Math.abs(n) >= 1e4 ? Math.round(n / 1e3) + "k" : count(n);
@@ -39,7 +49,7 @@ function blockAt(step) {
   const events = known.events;
   let low = 0, high = events.length;
   while (low < high) { const middle = (low + high) >> 1; if (events[middle][1] <= step) low = middle + 1; else high = middle; }
-  return low ? events[low - 1][3] : events.length ? events[0][2] : known.block;
+  return low ? events[low - 1][3] : events.length ? events[0][2] : known.block;  // events of columns have the block in use in both places
 }
 
 function say(text) {

@@ -26,7 +26,7 @@ function draw() {
 
 function stateAt(step) {
   const near = Math.max(1, known.rows * 0.02), event = known.events.findLast((e) => e[1] <= step);
-  return event && step - event[1] < near ? (event[0] === NEW ? "new" : "recalled") : "calm";
+  return event && step - event[1] < near ? KINDS[event[0]][3] : "calm";
 }
 
 function later() { if (!drawn) { drawn = true; requestAnimationFrame(draw); } }
@@ -38,7 +38,7 @@ function hear(update) {
   if (paused) return;
   listEvents(fresh, lastNumber < 0 || before === 0 || before + fresh.length !== known.n_events || !same(names, known.names));
   lastNumber = known.n_events;
-  drawCards(); later();
+  drawCards(); drawLegend(); later();
 }
 
 const source = new EventSource("stream");
@@ -63,11 +63,19 @@ $("replay").addEventListener("click", () => {
 $("span").addEventListener("change", later);
 $("png").addEventListener("click", exportPng); $("gif").addEventListener("click", exportGif); $("json").addEventListener("click", exportJson);
 $("theme").addEventListener("click", () => {
-  const root = document.documentElement, dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark"; later();
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  for (const [block, element] of cardElements) element.name.style.color = textColour(block);
+  later();
 });
 addEventListener("resize", later);
-for (const [text, kind] of [["◆ new block", "sign-new"], ["● recalled", "sign-recall"]]) $("legend").append(make("span", text, kind));
+
+function drawLegend() {
+  const kinds = KINDS.filter((_, kind) => kind < CHANGES_BLOCK || known.events.some((event) => event[0] === kind));
+  const texts = kinds.map(([sign, words, name]) => [`${sign} ${words}`, "sign-" + name]);
+  if (known.changes.length) texts.push(["┊ true change", "sign-true"]);
+  if (!same(texts, drawLegend.shown)) $("legend").replaceChildren(...texts.map(([text, kind]) => make("span", text, kind)));
+  drawLegend.shown = texts;
+}
 
 $("timeline").addEventListener("pointermove", (e) => {
   const box = $("timeline").getBoundingClientRect(), shown = view(), L = layout(box.width, box.height, Math.max(1, known.n_blocks));

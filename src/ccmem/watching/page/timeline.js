@@ -36,36 +36,47 @@ function drawTimeline(canvas, width, height, view, cursor) {
     g.fillRect(x(from || 0), middle(block) - thick * 0.16, x(cursor) - x(from || 0), thick * 0.32);
   }
   g.globalAlpha = 1;
-  let lastX = -9, lastBlock = -1;
+  const full = new Set();  // pixels that are taken: what lies within one need not be drawn again
   for (const [start, end, block] of stretches) {
     const a = x(start), b = x(end);
-    if (b - lastX < 0.5 && block === lastBlock) continue;
+    if (b - a < 1) { const pixel = Math.round(a) * 8192 + Math.round(middle(block)); if (full.has(pixel)) continue; full.add(pixel); }
     g.fillStyle = colour(block);
     const wide = Math.max(1, b - a - (b - a > 6 ? 2 : 0));
     if (wide > 8 && thick > 6 && g.roundRect) { g.beginPath(); g.roundRect(a + 1, middle(block) - thick / 2, wide, thick, 3); g.fill(); }
     else g.fillRect(a, middle(block) - thick / 2, wide, thick);
-    lastX = b; lastBlock = block;
   }
   drawEvents(g, L, x, middle, thick, view, cursor, ink, paper);
   drawAlarm(g, L, x, view, cursor);
   g.restore();
 
   g.font = "12px system-ui, sans-serif"; g.textBaseline = "middle"; g.textAlign = "right";
-  const every = Math.max(1, Math.ceil(15 / L.lane));
+  const every = roundUp(15 / L.lane);
   const inUse = cursor < known.rows ? blockAt(cursor) : known.block;
   for (let block = 0; block < blocks; block += every) {
-    g.fillStyle = colour(block); g.font = (block === inUse ? "bold " : "") + "12px system-ui, sans-serif";
-    g.fillText(fitted(g, blockName(block), L.left - 12), L.left - 8, middle(block));
+    g.fillStyle = textColour(block); g.font = (block === inUse ? "bold " : "") + "12px system-ui, sans-serif";
+    const name = !known.names[block] && g.measureText(blockName(block)).width > L.left - 12 ? count(block) : blockName(block);
+    g.fillText(fitted(g, name, L.left - 12), L.left - 8, middle(block));
   }
   g.font = "12px system-ui, sans-serif"; g.fillStyle = css("--alarm"); g.fillText("alarm", L.left - 8, (L.alarm + L.floor) / 2);
   g.strokeStyle = line; g.beginPath(); g.moveTo(L.left, L.floor + 0.5); g.lineTo(L.right, L.floor + 0.5); g.stroke();
   g.fillStyle = grey; g.textBaseline = "top";
-  const ticks = Math.max(2, Math.floor((L.right - L.left) / 130));
-  for (let i = 0; i <= ticks; i++) {
-    const step = view[0] + span * i / ticks;
-    g.textAlign = i === ticks ? "right" : i ? "center" : "left";
-    g.fillText(span < 3e4 ? count(Math.round(step)) : short(Math.round(step)), x(step), L.floor + 6);
+  for (const step of ticks(view, Math.max(2, Math.floor((L.right - L.left) / 110)))) {
+    const text = span < 3e4 ? count(step) : short(step), half = g.measureText(text).width / 2;
+    g.textAlign = "center"; g.fillText(text, Math.min(Math.max(x(step), L.left + half), L.right - half), L.floor + 6);
   }
+}
+
+// The next of 1, 2, 5, 10, 20, 50, ...
+function roundUp(number) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, number)));
+  return [1, 2, 5, 10].find((n) => n * power >= number) * power;
+}
+
+// Round numbers within a view, at most about so many.
+function ticks(view, most) {
+  const every = roundUp((view[1] - view[0]) / most), found = [];
+  for (let step = Math.ceil(view[0] / every) * every; step <= view[1]; step += every) found.push(step);
+  return found;
 }
 
 function fitted(g, text, width) {
@@ -92,28 +103,32 @@ function drawEvents(g, L, x, middle, thick, view, cursor, ink, paper) {
   const visible = known.events.filter((event) => event[1] >= view[0] && event[1] <= Math.min(view[1], cursor));
   const room = (L.right - L.left) / Math.max(1, visible.length);
   g.font = "12px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle";
+  const tones = KINDS.map(([, , name]) => css("--" + name)), ticked = new Set();
   for (const [kind, step, origin, target] of visible) {
-    const at = x(step), a = middle(origin), b = middle(target), tone = css(kind === NEW ? "--new" : "--recall");
+    const at = x(step), a = middle(origin), b = middle(target), tone = tones[kind];
+    if (room < 3) { const pixel = 4 * Math.round(at) + kind; if (ticked.has(pixel)) continue; ticked.add(pixel); }
+    if (kind >= CHANGES_BLOCK) { g.fillStyle = tone; sign(g, kind, at, L.lane >= 14 ? b : L.top - 5, Math.max(2, Math.min(5, room)), paper); continue; }
     g.strokeStyle = g.fillStyle = tone;
     if (room >= 14 && L.lane >= 14) {
       const way = b > a ? 1 : -1, tip = b - way * (thick / 2 + 2);
       g.lineWidth = 1.5; g.beginPath(); g.moveTo(at, a + way * (thick / 2 + 2)); g.lineTo(at, tip); g.stroke();
       g.beginPath(); g.moveTo(at, tip); g.lineTo(at - 4, tip - way * 7); g.lineTo(at + 4, tip - way * 7); g.fill();
       if (room >= 95 && L.lane >= 26) {
-        const text = kind === NEW ? "new block" : "recalled", y = (a + b) / 2 + (Math.abs(b - a) > 1.5 * L.lane ? L.lane / 2 : 0);
+        const text = KINDS[kind][1], y = (a + b) / 2 + (Math.abs(b - a) > 1.5 * L.lane ? L.lane / 2 : 0);
         g.globalAlpha = 0.85; g.fillStyle = paper; g.fillRect(at + 5, y - 8, g.measureText(text).width + 6, 16);
         g.globalAlpha = 1; g.fillStyle = tone; g.fillText(text, at + 8, y);
       }
-    } else if (room >= 3) sign(g, kind, at, b, Math.min(4, 1 + room / 4));
+    } else if (room >= 3) sign(g, kind, at, b, Math.min(4, 1 + room / 4), paper);
     else g.fillRect(at, L.top - 8, 1, 5);
   }
 }
 
-function sign(g, kind, x, y, size) {
+function sign(g, kind, x, y, size, edge) {
   g.beginPath();
-  if (kind === NEW) { g.moveTo(x, y - size * 1.3); g.lineTo(x + size * 1.3, y); g.lineTo(x, y + size * 1.3); g.lineTo(x - size * 1.3, y); }
+  if (kind >= CHANGES_BLOCK) { const way = kind === CHANGES_BLOCK ? 1 : -1; g.moveTo(x, y + way * size * 1.2); g.lineTo(x - size * 1.2, y - way * size); g.lineTo(x + size * 1.2, y - way * size); }
+  else if (kind === 0) { g.moveTo(x, y - size * 1.3); g.lineTo(x + size * 1.3, y); g.lineTo(x, y + size * 1.3); g.lineTo(x - size * 1.3, y); }
   else g.arc(x, y, size, 0, 7);
-  g.fill(); g.strokeStyle = css("--paper"); g.lineWidth = 1; g.stroke();
+  g.fill(); g.strokeStyle = edge; g.lineWidth = 1; g.stroke();
 }
 
 function drawAlarm(g, L, x, view, cursor) {

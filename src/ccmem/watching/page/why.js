@@ -2,10 +2,10 @@
 const began = (onset, within) => within ? `${count(onset)} ± ${count(within)}` : `about ${count(onset)}`;
 
 function eventLine(event) {
-  const [kind, step, origin, target, , uncertainty, onset] = event, line = make("li"), button = make("button");
-  button.append(make("span", kind === NEW ? "◆" : "●", kind === NEW ? "sign-new" : "sign-recall"), make("span", count(step)),
-    make("span", kind === NEW ? "new block" : "recalled", kind === NEW ? "sign-new" : "sign-recall"),
-    make("span", `${blockName(origin)} → ${blockName(target)}, since ${began(onset, uncertainty)}`, "blocks"));
+  const [kind, step, origin, target, , uncertainty, onset, column] = event, line = make("li"), button = make("button");
+  const [sign, words, tone] = KINDS[kind], what = kind < CHANGES_BLOCK ? `${blockName(origin)} → ${blockName(target)}` : columnName(column);
+  button.append(make("span", sign, "sign-" + tone), make("span", count(step)), make("span", words, "sign-" + tone),
+    make("span", `${what}, since ${began(onset, uncertainty)}`, "blocks"));
   button.dataset.step = step; button.addEventListener("click", () => showWhy(event));
   line.append(button);
   return line;
@@ -22,18 +22,24 @@ function listEvents(fresh, anew) {
 }
 
 async function showWhy(event) {
-  const [kind, step, origin, target] = event;
+  const [kind, step, origin, target, , , , column] = event;
   let why;
-  try { const answer = await fetch("event/" + step); if (!answer.ok) throw new Error(); why = await answer.json(); }
+  try { const answer = await fetch(`event/${step}/${kind}`); if (!answer.ok) throw new Error(); why = await answer.json(); }
   catch { say("the run does not answer any more, or no longer knows this event"); return; }
-  $("why-text").textContent = (kind === NEW ? "◆ New block: " : "● Recalled: ") + blockName(target);
-  $("why-onset").textContent = `Noticed at sample ${count(step)}; the change began at ${began(why.onset, why.uncertainty)}. Before it, ${blockName(origin)} was in use.`;
-  const body = $("why-body");
+  const [sign, words, tone] = KINDS[kind], ofBlocks = kind < CHANGES_BLOCK, body = $("why-body");
+  $("why-text").replaceChildren(make("span", sign, "sign-" + tone), ` ${words[0].toUpperCase()}${words.slice(1)}: ${ofBlocks ? blockName(target) : columnName(column)}`);
+  $("why-onset").textContent = `Noticed at sample ${count(step)}; ${ofBlocks ? "the change" : "it"} began at ${began(why.onset, why.uncertainty)}. ` +
+    (ofBlocks ? `Before it, ${blockName(origin)} was in use.` : `${blockName(target)} stays in use; what a lost column would say is left open.`);
   body.replaceChildren();
+  if (!ofBlocks) {
+    if (why.samples) body.append(make("h3", "Samples before it, and before it was noticed"), sampleTable(why, [columnName(column)]));
+    if (!$("why").open) $("why").showModal();
+    return;
+  }
   const cards = await Promise.all([origin, target].map((block) => fetch("block/" + block).then((a) => a.json())));
   body.append(make("h3", known.shape ? "What the two blocks hold" : "Mean of the two blocks"), pair(cards, (card, place) => {
     if (card.images !== undefined) { const units = make("div", null, "units"); place.append(units); drawPictures(units, bytes(card.images), card.drawn.length); }
-    else drawBars(place, (card.bars || []).slice(0, 24), card.block);
+    else drawBars(place, card, columnRanges([...known.cards.values(), ...cards]), 24);
   }, cards.map((card) => card.block)));
   if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows brought to length 1)"), columnTable(why));
   if (why.samples) body.append(make("h3", "Samples before the change, and before it was noticed"),
@@ -44,7 +50,7 @@ async function showWhy(event) {
 
 function pair(items, fill, blocks) {
   const box = make("div", null, "pair");
-  items.forEach((item, i) => { const side = make("div"), head = make("b", blockName(blocks[i])); head.style.color = colour(blocks[i]); const inner = make("div"); fill(item, inner); side.append(head, inner); box.append(side); });
+  items.forEach((item, i) => { const side = make("div"), head = make("b", blockName(blocks[i])); head.style.color = textColour(blocks[i]); const inner = make("div"); fill(item, inner); side.append(head, inner); box.append(side); });
   return box;
 }
 
@@ -77,9 +83,9 @@ function columnTable(why) {
   }));
 }
 
-function sampleTable(why) {
-  const places = why.columns.slice(0, 5).map(([name]) => [name, [...Array(known.n_features).keys()].find((i) => columnName(i) === name)]).filter(([, i]) => i !== undefined);
+function sampleTable(why, names) {
+  const places = (names || why.columns.slice(0, 5).map(([name]) => name)).map((name) => [name, [...Array(known.n_features).keys()].find((i) => columnName(i) === name)]).filter(([, i]) => i !== undefined);
   const lines = [];
-  for (const [when, rows] of [["before", why.samples.before], ["after", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => neat(row[i]))]);
+  for (const [when, rows] of [["before", why.samples.before], ["when noticed", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => row[i] === null ? "–" : neat(row[i]))]);
   return tableOf(["", ...places.map(([name]) => name)], lines);
 }
