@@ -111,11 +111,20 @@ def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, row
     n_kept = sum(len(row["trials"]) for row in kept.values())
     assert 3 <= n_kept < 20
     done = []
-    monkeypatch.setattr(runs, "run_trial", lambda row, benchmark, seed, **options: (done.append(seed), ({}, {}))[1])
+    monkeypatch.setattr(
+        runs, "run_trial", lambda row, benchmark, seed, **options: (done.append(seed), ({"seconds": 0.0}, {}))[1]
+    )
     results = runs.Results(tmp_path, digits, benchmark, rows, 10, 0)
     runs.run_all(results, rows, benchmark)
     assert len(done) == 20 - n_kept
     assert list(tmp_path.glob(".*")) == []
+
+
+def test_kernels_are_compiled_for_rows_that_are_missing(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows[:1], 1, 0), rows[:1], benchmark)
+    calls.clear()
+    runs.compile_kernels(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    assert calls == [(rows[1].name, 0)]
 
 
 def test_errors_in_a_trial_come_through(tmp_path, digits, benchmark, rows, monkeypatch):

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     from ccmem import experiments
     from ccmem.datasets import catalogue
     from ccmem.experiments.protocol import Benchmark
-    from ccmem.experiments.runs import Results, run_all
+    from ccmem.experiments.runs import Results, compile_kernels, run_all
     from ccmem.report import bars, comparison_for_terminal, for_terminal, headline, summary, tables, write_report
 
     for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
@@ -92,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
             out, data, benchmark, rows, options.trials, options.seed, fresh=options.fresh, protocols=options.protocols
         )
         try:
+            if options.dask is None:
+                compile_kernels(kept, rows, benchmark)
             run_all(kept, rows, benchmark, options.jobs, options.dask)
         except KeyboardInterrupt:
             done = sum(len(row["trials"]) for row in kept.content["rows"].values())

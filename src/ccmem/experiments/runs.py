@@ -222,15 +222,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def compile_kernels(rows: Sequence[Row], benchmark: Benchmark, protocols: Sequence[str]) -> None:
-    """Run every row on some hundred samples: what is compiled then is in no trial's time, nor in the time left."""
+def compile_kernels(results: Results, rows: Sequence[Row], benchmark: Benchmark) -> None:
+    """Run every row of ours on some hundred samples, so that compiling is part of no trial's time."""
     from ccmem._terminal import StatusLine
 
     line, few = StatusLine(in_lines=True), benchmark.few(50)
-    for number, row in enumerate(rows, 1):
-        line.show(f"preparing {row.title} ({number} of {len(rows)}; its kernels are compiled once per machine) ...")
-        if row.standing is None:  # other learners have no kernels of ours
-            run_trial(row, few, 0, protocols)
+    ours = [row for row in rows if row.standing is None and results.missing(row)]
+    for number, row in enumerate(ours, 1):
+        line.show(f"preparing {row.title} ({number} of {len(ours)}; its kernels are compiled once per machine) ...")
+        run_trial(row, few, 0, protocols=results.protocols)
     line.clear()
 
 
@@ -245,8 +245,6 @@ def run_all(
         results.save()
         return
     stop = threading.Event()
-    if dask is None:
-        compile_kernels([row for row in rows if any(row is one for one, _ in todo)], benchmark, results.protocols)
     progress = Progress([row.name for row, _ in todo])
     with pool_for(benchmark, jobs, dask) as pool:
         ask = (lambda model: stop.is_set()) if pool.here else never
