@@ -98,8 +98,8 @@ def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, 
 def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, rows, monkeypatch):
     real = runs.Results.add
 
-    def add(self, row, trial, record, keepsake):
-        real(self, row, trial, record, keepsake)
+    def add(self, row, trial, record, arrays):
+        real(self, row, trial, record, arrays)
         if sum(len(entry["trials"]) for entry in self.content["rows"].values()) == 3:
             raise KeyboardInterrupt
 

@@ -174,18 +174,18 @@ class Results:
         return [
             trial
             for trial in range(self.trials)
-            if str(trial) not in done or (trial == 0 and not self.keepsake_path(row.name).is_file())
+            if str(trial) not in done or (trial == 0 and not self.arrays_path(row.name).is_file())
         ]
 
-    def keepsake_path(self, row: str) -> Path:
+    def arrays_path(self, row: str) -> Path:
         return self.folder / "memories" / f"{self.content['dataset']['name']}-{row}.npz"
 
-    def add(self, row: Row, trial: int, record: dict[str, Any], keepsake: dict[str, Any]) -> None:
+    def add(self, row: Row, trial: int, record: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Keep a finished trial."""
         if trial == 0:
             buffer = io.BytesIO()
-            np.savez_compressed(buffer, **keepsake)
-            write_whole(self.keepsake_path(row.name), buffer.getvalue())
+            np.savez_compressed(buffer, **arrays)
+            write_whole(self.arrays_path(row.name), buffer.getvalue())
         trials = self.content["rows"][row.name]["trials"]
         trials[str(trial)] = record
         self.content["rows"][row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))

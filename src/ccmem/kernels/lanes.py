@@ -65,7 +65,7 @@ class _Pass:
             step()
 
     def load(self, data: Any) -> Any:
-        """The 32 elements at hand; beyond the end of the vector nothing is read, and zeros are given."""
+        """The 32 elements at the current place; beyond the end of the vector nothing is read, and zeros are given."""
         if self.mask is None:
             return self.builder.load(self._at(data), align=self._align)
         kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self.mask.type, self.vector])

@@ -51,7 +51,7 @@ def new_plan(height: int, width: int, channels: int, patch: int, grid: int, n_un
     reach = [[np.flatnonzero(line)[0], np.flatnonzero(line)[-1] + 1] for line in row_shares]
     places = -(-high * width // PLACES) * PLACES + PLACES
 
-    def room(*shape: int) -> FloatArray:
+    def zeros(*shape: int) -> FloatArray:
         return np.zeros(shape, np.float32)
 
     return Plan(
@@ -60,13 +60,13 @@ def new_plan(height: int, width: int, channels: int, patch: int, grid: int, n_un
         row_shares,
         np.array(reach),
         column_shares,
-        image=room(channels * plane + patch * width + PLACES),
-        sums=room(4, height, wide),
-        contrast=room(high, wide),
-        row_parts=room(grid, high, padded),
-        responses=room(n_units, places),
-        line=room(TOGETHER, padded),
-        patch=room(len(offsets)),
+        image=zeros(channels * plane + patch * width + PLACES),
+        sums=zeros(4, height, wide),
+        contrast=zeros(high, wide),
+        row_parts=zeros(grid, high, padded),
+        responses=zeros(n_units, places),
+        line=zeros(TOGETHER, padded),
+        patch=zeros(len(offsets)),
     )
 
 

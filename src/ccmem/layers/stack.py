@@ -68,7 +68,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
     _rows: FloatArray
     _labels: list[Any]
     _classes: Any
-    _settled: bool
+    _layers_learned: bool
     _provisional: Any
 
     def __init__(self, layers: Sequence[Any], last: Any) -> None:
@@ -99,7 +99,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
     @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, with its label if it has one."""
-        if self.__sklearn_is_fitted__() and self._settled and not self._of_windows():
+        if self.__sklearn_is_fitted__() and self._layers_learned and not self._of_windows():
             features = self._features(self.layers_[0]._check(np.asarray(x)[np.newaxis]))[0]
             if isinstance(self.last_, CompetitiveMemory):
                 self.last_.learn_one(features)
@@ -132,7 +132,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
             if y is not None:
                 raise ValueError("Stack: windows of a signal are learned without labels; leave out y")
             windows = first.push(X)
-            self._settled = first.frozen_
+            self._layers_learned = first.frozen_
             if len(windows):
                 self.last_.partial_fit(windows)
             return
@@ -142,7 +142,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
             if layer.__sklearn_is_fitted__():
                 layer._check_settings()
         self._provisional = None
-        done = 0 if self._settled else self._settle(rows, labels, classes)
+        done = 0 if self._layers_learned else self._hold_until_layers_learned(rows, labels, classes)
         self._classes = classes
         coded = codes is not None and hasattr(self.last_, "_teach_coded")
         for start in range(done, len(rows), _ROWS_AT_ONCE):
@@ -174,7 +174,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         self._rows = np.empty((0, 0), np.float32)
         self._labels = []
         self._classes = None
-        self._settled = False
+        self._layers_learned = False
         self._provisional = None
 
     def _of_windows(self) -> bool:
@@ -199,18 +199,18 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
             labels[missing] = None
         return labels, codes, values
 
-    def _settle(self, rows: FloatArray, labels: Any, classes: Any) -> int:
+    def _hold_until_layers_learned(self, rows: FloatArray, labels: Any, classes: Any) -> int:
         """Let rows wait until the layers stand still, then teach ``last`` all of them; return how many were used."""
         used = 0
-        while used < len(rows) and not self._settled:
+        while used < len(rows) and not self._layers_learned:
             part = slice(used, used + self._still_needed())
             self._rows = np.concatenate([self._rows, rows[part]]) if len(self._rows) else rows[part].copy()
             if labels is not None:
                 self._labels += list(labels[part])
             self._classes = classes
             used = min(part.stop, len(rows))
-            self._settled = self._teach_layers()
-        if self._settled:
+            self._layers_learned = self._teach_layers()
+        if self._layers_learned:
             rows, labels, self._rows, self._labels = self._rows, self._labels, self._rows[:0], []
             self._teach_waiting(self.last_, rows, labels)
         return used
@@ -296,7 +296,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _last_now(self) -> Any:
         """``last_``; while samples wait, one that has learned them from the layers as they are."""
-        if self._settled:
+        if self._layers_learned:
             return self.last_
         if self._provisional is None:
             last = copy.deepcopy(self.last_)
@@ -318,7 +318,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         """How many samples wait for the layers to stand still."""
         self._require_start()
         if self._of_windows():
-            return 0 if self._settled else len(self.layers_[0]._rows)
+            return 0 if self._layers_learned else len(self.layers_[0]._rows)
         return len(self._rows)
 
     @property
@@ -357,7 +357,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, fresh: Self) -> None:
         """Take over all that ``fresh`` has learned."""
-        names = ("layers_", "last_", "_rows", "_labels", "_classes", "_settled", "_provisional")
+        names = ("layers_", "last_", "_rows", "_labels", "_classes", "_layers_learned", "_provisional")
         self.__dict__.update((name, vars(fresh)[name]) for name in names)
         share_guard(self, self.last_)
 
@@ -385,13 +385,13 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
             "rows": self._rows,
             "labels": labels,
             "classes": None if self._classes is None else np.asarray(self._classes),
-            "settled": self._settled,
+            "layers_learned": self._layers_learned,
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.persistence.memories import check_names, check_vector
 
-        check_names("Stack", fields, ("layers_", "last_", "rows", "labels", "classes", "settled"))
+        check_names("Stack", fields, ("layers_", "last_", "rows", "labels", "classes", "layers_learned"))
         layers, last, rows, labels = (fields[name] for name in ("layers_", "last_", "rows", "labels"))
         kinds = [type(layer) for layer in layers] if isinstance(layers, list) else []
         if not isinstance(self.layers, (list, tuple)) or not kinds or kinds != [type(layer) for layer in self.layers]:
@@ -401,8 +401,8 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         check_vector("labels", labels)
         if not (isinstance(rows, np.ndarray) and rows.dtype == np.float32 and rows.ndim == 2):
             raise ValueError("Stack: the samples that wait are damaged")
-        settled = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
-        if fields["settled"] is not settled or (settled and len(rows)) or len(labels) not in (0, len(rows)):
+        learned = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
+        if fields["layers_learned"] is not learned or (learned and len(rows)) or len(labels) not in (0, len(rows)):
             raise ValueError("Stack: the samples that wait do not fit its layers")
         if len(rows):
             if rows.shape[1] != layers[0].n_features_in_:
@@ -411,7 +411,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         if fields["classes"] is not None:
             check_vector("classes", fields["classes"])
         self.layers_, self.last_, self._rows, self._labels = layers, last, rows, list(labels)
-        self._classes, self._settled, self._provisional = fields["classes"], settled, None
+        self._classes, self._layers_learned, self._provisional = fields["classes"], learned, None
         self._check_labels(None, 0, None)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -127,7 +127,7 @@ def naive(
 
 class CCMState(NamedTuple):
     prototypes: FloatArray
-    """Slots of all blocks, one block after the other; always with one unused block of random slots at hand."""
+    """Slots of all blocks, one block after the other; always with one unused block of random slots in reserve."""
     rates: FloatArray
     wins: IntArray
     counters: IntArray

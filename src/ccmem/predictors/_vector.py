@@ -37,14 +37,14 @@ class _Columns:
         self._first: Any = None
 
     def run(self, step: Callable[[], None]) -> None:
-        """Call ``step`` to emit what is done to the columns at hand: wide tiles first, then vector by vector."""
+        """Call ``step`` to emit what is done to the current columns: wide tiles first, then vector by vector."""
         builder = self.builder
         wide = builder.and_(builder.add(self.n_columns, _I64(LANES)), _I64(-_TILE * LANES))  # the last may be cut short
         self._loop(_I64(0), wide, _TILE, step)
         self._loop(wide, self.n_columns, 1, step)
 
     def load(self, data: Any) -> list[Any]:
-        """The columns at hand of the row that begins at ``data``; beyond the last column nothing is read."""
+        """The current columns of the row that begins at ``data``; beyond the last column nothing is read."""
         kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self._masks[0].type, self.vector])
         load = self._masked("load", kind)
         places = (self._at(data, k) for k in range(len(self._masks)))

@@ -85,7 +85,7 @@ class LineTable:
         self._pending, self._without_end, self.offset = bytearray(pending), 0, offset
 
     def _block(self) -> Block | None:
-        """The next whole records that are at hand, at least one; None at the end."""
+        """The next whole records that have been read, at least one; None at the end."""
         while True:
             end, fault = self._cut()
             if end:
@@ -116,7 +116,7 @@ class LineTable:
         return block
 
     def _cut(self) -> tuple[int, str | None]:
-        """Where the last whole record at hand ends (0 if none does), and what is wrong with it if it is known bad."""
+        """Where the last whole record read so far ends (0 if none does), and what is wrong with it, if anything."""
         end = self._pending.rfind(b"\n", self._without_end) + 1
         if not end:
             self._without_end = len(self._pending)

@@ -27,7 +27,7 @@ from ccmem._typing import BoolArray, IntArray
 CHUNK_SIZE = 4096
 
 
-class Chunk(NamedTuple):
+class Steps(NamedTuple):
     """Some successive steps of a stream, all of one visit."""
 
     indices: IntArray
@@ -58,13 +58,13 @@ class TaskStream:
         """How many steps there are."""
         return len(self.indices)
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[Steps]:
         """Chunks in order; none reaches over a change point."""
         edges = (0, *self.change_points, len(self))
         for visit, (begin, end) in enumerate(pairwise(edges)):
             for start in range(begin, end, self.chunk_size):
                 part = slice(start, min(start + self.chunk_size, end))
-                yield Chunk(self.indices[part], self.labelled[part], visit)
+                yield Steps(self.indices[part], self.labelled[part], visit)
 
     def in_chunks_of(self, size: int) -> TaskStream:
         """The same stream, handed over in chunks of another size."""
