@@ -18,6 +18,7 @@ from ccmem.persistence.joined import Joined, Named, Separated
 from ccmem.persistence.tensorfile import (
     Array,
     FormatError,
+    as_json,
     dump,
     little_endian,
     parse_json,
@@ -31,6 +32,7 @@ SCHEMA = 2
 """Raised whenever an older library could no longer read what is written."""
 
 
+_digested_json = json.JSONEncoder(sort_keys=True).encode  # made once: small states are many
 _METADATA = {"format", "schema", "library_version"}
 _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError)
 """What code that trusts its input raises when it should not have."""
@@ -58,19 +60,15 @@ def encode(content: dict[str, Any], joined: bool = False) -> list[bytes | memory
     metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": __version__}
     if joined:
         collected = Joined()
-        document = _as_json(pack(content, "", collected))
+        document = as_json(pack(content, "", collected))
         arrays: dict[str, Array] = {"arrays": collected.join(), "document": np.frombuffer(document.encode(), np.uint8)}
     else:
         named = Named()
-        metadata["document"] = _as_json(pack(content, "", named))
+        metadata["document"] = as_json(pack(content, "", named))
         arrays = {name: little_endian(array) for name, array in named.items()}
     metadata["digest"] = _digest(metadata, arrays)
     head, ordered = dump(arrays, metadata)
     return [head, *map(raw_bytes, ordered)]
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -159,7 +157,7 @@ def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
     digest = hashlib.sha256()
     ordered = {name: little_endian(array) for name, array in arrays.items()}
     described = {name: [array.dtype.str, array.shape] for name, array in ordered.items()}
-    digest.update(json.dumps([metadata, described], sort_keys=True).encode())
+    digest.update(_digested_json([metadata, described]).encode())
     for name in sorted(ordered):
         digest.update(raw_bytes(ordered[name]))
     return digest.hexdigest()

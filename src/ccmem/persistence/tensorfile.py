@@ -41,7 +41,7 @@ class FormatError(ValueError):
 
 def storable(array: Array) -> bool:
     """Whether the format has a name for the type of ``array``."""
-    return array.dtype.newbyteorder("<") in NAMES
+    return array.dtype in NAMES or array.dtype.newbyteorder("<") in NAMES
 
 
 def raw_bytes(array: Array) -> memoryview:
@@ -69,7 +69,7 @@ def dump(arrays: dict[str, Array], metadata: dict[str, str]) -> tuple[bytes, lis
         }
         offset += array.nbytes
         ordered.append(array)
-    text = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+    text = as_json(header).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text, ordered
 
@@ -130,20 +130,26 @@ def _entry(name: str, entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...], 
     return name, dtype, tuple(shape), offsets[0], offsets[1]
 
 
+def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(items)
+    if len(result) < len(items):
+        raise FormatError("a name stands twice in its JSON")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise FormatError(f"its JSON holds {name}")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)  # made once: small states are many
+as_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+"""JSON in as few characters as can be; no NaN, no infinity."""
+
+
 def parse_json(text: bytes | str) -> Any:
     """Strict JSON: no NaN, no infinity, no name twice."""
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(items)
-        if len(result) < len(items):
-            raise FormatError("a name stands twice in its JSON")
-        return result
-
-    def constant(name: str) -> Any:
-        raise FormatError(f"its JSON holds {name}")
-
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        return _decoder.decode(text if isinstance(text, str) else text.decode())
     except FormatError:
         raise
     except (ValueError, RecursionError) as problem:

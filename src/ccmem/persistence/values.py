@@ -35,6 +35,8 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     """``value`` as JSON; arrays go to ``arrays``, under names made from ``place`` if they have any."""
     if type(value) in _PLAIN:
         return value
+    if isinstance(value, np.ndarray):
+        return _pack_array(value, place, arrays)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -52,8 +54,6 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
                 raise TypeError(f"{place} has keys that cannot be saved")
             packed[key] = item if type(item) in _PLAIN else pack(item, before + key, arrays)
         return packed
-    if isinstance(value, np.ndarray):
-        return _pack_array(value, place, arrays)
     if isinstance(value, np.random.Generator):
         return {"$generator": _plain(value.bit_generator.state)}
     if isinstance(value, np.random.RandomState):
@@ -75,6 +75,8 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
         return [unpack(item, arrays, build) for item in value]
     if not isinstance(value, dict):
         return value
+    if len(value) == 1 and "$array" in value:
+        return arrays[value["$array"]]
     for tag in value:
         if tag[:1] == "$":
             break
@@ -89,8 +91,6 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
         return float(inside)
     if tag == "$tuple" and isinstance(inside, list):
         return tuple(unpack(item, arrays, build) for item in inside)
-    if tag == "$array":
-        return arrays[inside]
     if tag == "$strings" and isinstance(inside, list) and all(isinstance(item, str) for item in inside):
         return np.array(inside, dtype=np.str_) if inside else np.array([], dtype="U1")
     if tag == "$objects" and isinstance(inside, list):

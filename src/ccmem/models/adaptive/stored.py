@@ -26,7 +26,7 @@ def without_rates(fields: dict[str, Any], learning_rate: float) -> dict[str, Any
     """``fields`` without rates, if these follow from wins to the last bit."""
     state = fields["state"]
     expected = _expected(state["wins"], learning_rate)
-    if expected is None or not np.array_equal(expected, state["rates"]):
+    if expected is None or not (expected == state["rates"]).all():
         return fields
     return {**fields, "state": {**state, "rates": expected[:0]}}
 
