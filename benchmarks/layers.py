@@ -2,9 +2,10 @@
 
     python -m benchmarks.layers [--rounds 7] [--json FILE]
 
-One core, processor time, images of 28 x 28. "bare arithmetic" is what has to be multiplied and nothing else, as one
-matrix product of the BLAS on patches that are laid out for it: 625 places x 16 numbers x units for the features,
-and for learning half of d x d more. PyTorch's line is conv2d alone: no winners, no pooling, no learning.
+One core, processor time, images of 28 x 28, 40 units on patches of 4 x 4 (the default) and of 5 x 5. "bare arithmetic"
+is what has to be multiplied and nothing else, as one matrix product of the BLAS on patches that are laid out for it:
+625 places x 16 numbers x units for the features (576 x 25), and for learning half of d x d more. PyTorch's line is
+conv2d alone: no winners, no pooling, no learning.
 """
 
 from __future__ import annotations
@@ -36,16 +37,20 @@ def images() -> tuple[np.ndarray, np.ndarray]:
     return X.reshape(IMAGES, 784), rng.integers(10, size=IMAGES)
 
 
-def subjects(n_units: int) -> list[Subject]:
+N_UNITS = 40
+
+
+def subjects(patch_size: int) -> list[Subject]:
     X, y = images()
-    taught = Stack([PatchLayer(n_units, random_state=0)], DiscriminantClassifier()).partial_fit(X, y)
+    layers = [PatchLayer(N_UNITS, patch_size=patch_size, random_state=0)]
+    taught = Stack(layers, DiscriminantClassifier()).partial_fit(X, y)
     layer, readout = taught.layers_[0], taught.last_
     features = layer.transform(X)
     taught.predict(X[:64])
     D = np.ascontiguousarray(layer._state.units)
-    places = (29 - layer.patch_size) ** 2
+    places = (29 - patch_size) ** 2
     patches = np.random.default_rng(0).random((D.shape[1], places), dtype=np.float32)
-    answers = np.empty((n_units, places), np.float32)
+    answers = np.empty((N_UNITS, places), np.float32)
     half = features[:32]
 
     pairs = np.arange(IMAGES) * 5 // IMAGES * 2 + y % 2  # as in a stream of tasks
@@ -72,17 +77,17 @@ def subjects(n_units: int) -> list[Subject]:
         Subject("readout alone, learn", IMAGES, lambda: lambda: readout.partial_fit(features, y)),
         Subject("bare arithmetic of encoding", IMAGES, lambda: product),
         Subject("bare arithmetic of encoding and learning", IMAGES, lambda: learning),
-        *torch_subjects(n_units, layer.patch_size, X),
+        *torch_subjects(patch_size, X),
     ]
 
 
-def torch_subjects(n_units: int, side: int, X: np.ndarray) -> list[Subject]:
+def torch_subjects(side: int, X: np.ndarray) -> list[Subject]:
     try:
         import torch
     except ImportError:
         return []
     torch.set_num_threads(1)
-    weights = torch.randn(n_units, 1, side, side)
+    weights = torch.randn(N_UNITS, 1, side, side)
     batch = torch.from_numpy(X).reshape(-1, 1, 28, 28)
 
     def convolve(size: int) -> Any:
@@ -102,8 +107,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     kept = {}
-    for n_units in (40,):
-        seconds = take_turns(subjects(n_units), options.rounds)
+    for side in (4, 5):
+        seconds = take_turns(subjects(side), options.rounds)
         bare = {"encode": "bare arithmetic of encoding", "encode and learn": "bare arithmetic of encoding and learning"}
         lines = {}
         for name, values in seconds.items():
@@ -112,8 +117,8 @@ def main() -> None:
                 facts["times_bare"] = float(np.median(values / seconds[bare[name]]))
             lines[name] = facts
             ratio = f", {facts['times_bare']:.1f} times the bare arithmetic" if "times_bare" in facts else ""
-            print(f"{n_units} units  {name:42} {facts['images_per_second']:9,.0f} images/s{ratio}", flush=True)
-        kept[str(n_units)] = lines
+            print(f"{side} x {side}  {name:42} {facts['images_per_second']:9,.0f} images/s{ratio}", flush=True)
+        kept[f"{side} x {side}"] = lines
     if options.json:
         options.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 

@@ -144,7 +144,7 @@ Run = tuple[str, str, str, Callable[..., Any], dict[str, Any]]
 """Part, data set, line, function, its arguments."""
 
 
-def runs(parts: list[str]) -> Iterator[Run]:
+def runs() -> Iterator[Run]:
     """What there is to run, for each trial."""
     for name in SETS:
         for order in ("reversed", "random", "one class at a time", "joint"):
@@ -177,7 +177,7 @@ def main() -> None:
     loaded: dict[str, Any] = {}
     began = time.monotonic()
     for seed in range(options.trials):
-        for part, name, line, function, arguments in runs(options.parts):
+        for part, name, line, function, arguments in runs():
             if part not in options.parts or options.only not in line or time.monotonic() - began > 60 * options.minutes:
                 continue
             done = kept.setdefault(part, {}).setdefault(line, {}).setdefault(name, {})
@@ -191,7 +191,7 @@ def main() -> None:
     if options.report:
         from studies.layers_report import report
 
-        report(kept)
+        report()
 
 
 if __name__ == "__main__":

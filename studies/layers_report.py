@@ -24,18 +24,31 @@ WHOLE = ("floats", "working", "labels", "rare images")
 NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNIST"}
 
 
-def report(kept: Mapping[str, Any]) -> None:
-    """Write tables.md (mean and deviation over trials) and chart.svg beside the trials."""
-    results = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in SETS}
+def report() -> None:
+    """Write tables.md (mean and deviation over trials) and the chart beside the trials."""
+    (FOLDER / "tables.md").write_text(markdown(), encoding="utf-8")
+    chart(_results())
+
+
+def _read(name: str) -> Any:
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def _results() -> dict[str, Any]:
+    return {name: _read(f"{name}.json") for name in SETS}
+
+
+def markdown() -> str:
+    """All tables."""
+    results, kept = _results(), _read("trials.json")
     text = ["# Layers", "", "`python -m studies.layers --report`, from the trials in `studies/evidence/layers`."]
     for protocol in ("strict", "paper"):
         text += ["", f"## {protocol.capitalize()} protocol", "", *main_table(results, protocol)]
     for part, title in TITLES.items():
         if kept.get(part):
             text += ["", f"## {title}", "", *table(kept[part], CASES if part == "other" else SETS)]
-    text += ["", "![Strict accuracy against floats held](chart.svg)"]
-    (FOLDER / "tables.md").write_text("\n".join(text) + "\n", encoding="utf-8")
-    chart(results)
+    text += ["", "## Speed", "", *speed_table(_read("speed.json"))]
+    return "\n".join(text) + "\n"
 
 
 def main_table(results: Mapping[str, Any], protocol: str) -> list[str]:
@@ -75,6 +88,23 @@ def table(lines: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
             if any(found):
                 counts = ", ".join(dict.fromkeys(str(len(values)) for values in found))
                 text.append(f"| {line} | {measure} | {' | '.join(_figure(v, measure) for v in found)} | {counts} |")
+    return text
+
+
+def speed_table(found: Mapping[str, Any]) -> list[str]:
+    """What ``python -m benchmarks.layers --json`` has measured."""
+    text = [
+        "`python -m benchmarks.layers --json studies/evidence/layers/speed.json`: one core, 40 units, images/s",
+        "",
+        f"| | {' | '.join(f'patches of {side}' for side in found)} |",
+        "|---|" + "---:|" * len(found),
+    ]
+    for name in next(iter(found.values())):
+        cells = []
+        for facts in (lines[name] for lines in found.values()):
+            ratio = f" ({facts['times_bare']:.1f} times the bare arithmetic)" if "times_bare" in facts else ""
+            cells.append(f"{facts['images_per_second']:,.0f}{ratio}")
+        text.append(f"| {name} | {' | '.join(cells)} |")
     return text
 
 
