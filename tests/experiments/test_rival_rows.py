@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ccmem import experiments, rivals
+from ccmem import IncrementalWTA, ModalClassifier, experiments, rivals
 from ccmem.datasets import catalogue, load
 from ccmem.experiments import runs
 from ccmem.experiments.floats import floats_held
@@ -98,6 +98,11 @@ def test_floats_of_memories_and_networks(benchmark):
     model.partial_fit(benchmark.X[:100], benchmark.y[:100])
     n_classes = len(model.classes_)
     assert floats_held(model) - 62 * (64 + 2 + n_classes) in range(1, 20)  # and a few counters
+    own, shared = (
+        ModalClassifier(IncrementalWTA(8), metric=metric).partial_fit(benchmark.X[:100], benchmark.y[:100])
+        for metric in ("own", "shared")
+    )
+    assert floats_held(shared) - floats_held(own) == 64 * 65 // 2 + 32 * 64 + 2
     net = OnlineMLP((5,), optimizer="adam").partial_fit(benchmark.X[:100], benchmark.y[:100])
     assert floats_held(net) >= 3 * (65 * 5 + 6 * 10)
     assert floats_held(NearestMean().fit(benchmark.X, benchmark.y)) == 650

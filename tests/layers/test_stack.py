@@ -85,6 +85,28 @@ def test_a_class_seen_only_while_the_layer_learns_is_not_lost():
     assert clf.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("scale", [255.0, 0.001])
+def test_the_scale_of_pixels_changes_no_answer(scale):
+    X, y = pictures()
+    expected = stack().partial_fit(X[:40], y[:40]).predict(X)
+    np.testing.assert_array_equal(stack().partial_fit(scale * X[:40], y[:40]).predict(scale * X), expected)
+
+
+def test_colour_images_of_any_size_go_through_as_they_are():
+    rng, kinds = np.random.default_rng(0), np.arange(40) % 2
+    images = rng.random((40, 12, 7, 3))
+    images[kinds == 1, 4:6, :, 1] += 1  # a green line
+    clf = stack().partial_fit(images[:20], kinds[:20])
+    for image, kind in zip(images[20:30], kinds[20:30], strict=True):
+        clf.learn_one(image, kind)
+    assert clf.score(images[30:], kinds[30:]) == 1
+    before = clf.last_.n_samples_seen_
+    for bad in (images[..., :2], images[:, :11], np.where(images > 1.9, np.nan, images)):
+        with pytest.raises(ValueError, match="expecting images of 12 x 7 x 3|NaN at row"):
+            clf.partial_fit(bad, kinds)
+    assert clf.last_.n_samples_seen_ == before
+
+
 def test_it_answers_while_the_layer_learns():
     X, y = pictures()
     clf = stack(learning_images=59).partial_fit(X[:50], y[:50])

@@ -20,7 +20,8 @@ def floats_held(model: Any) -> int:
     network counts some of it): the same could be had without them.
     """
     if isinstance(model, ModalClassifier):
-        return _of_memory(model.memory_) + int(model.votes_.size)
+        metric = model._metric.n_floats if model._metric else 0
+        return _of_memory(model.memory_) + int(model.votes_.size) + metric
     if isinstance(model, OnlineNetwork):
         return _of_network(model)
     if isinstance(model, CompetitiveMemory):
