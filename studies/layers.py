@@ -1,14 +1,15 @@
 """Layers and readouts: other orders of tasks, controls, imbalance, few labels, a poor beginning, other data.
 
-    ccmem reproduce mnist fashion-mnist notmnist --rows layers --trials 3 --out studies/evidence/layers
-    ccmem reproduce mnist fashion-mnist notmnist --rows layers --protocols strict --out studies/evidence/layers
+    KEPT=studies/evidence/layers
+    ccmem reproduce mnist fashion-mnist notmnist --rows layers --protocols strict --out $KEPT
+    ccmem reproduce mnist fashion-mnist notmnist --rows layers --protocols paper --trials 3 --out $KEPT/paper
     python -m studies.layers orders controls imbalance labels start calibration other       # any of them
     python -m studies.layers --report                                                       # tables and chart
 
-The tables of ten trials are made by ``ccmem reproduce``: the first line above runs both protocols, the second goes on
-with the strict one. What else there is to know is here, three trials each. The test part is looked at in these runs
-only; settings were chosen on a sixth of the training part (studies/layers_tuning.py). Every trial is kept as it ends in
-studies/evidence/layers/trials.json, so that a run that was stopped goes on.
+The tables of ten trials are made by ``ccmem reproduce``. What else there is to know is here, three trials each. The
+test part is looked at in these runs only; settings were chosen on a sixth of the training part
+(studies/layers_tuning.py). Every trial is kept as it ends in studies/evidence/layers/trials.json, so that a run that
+was stopped goes on.
 """
 
 from __future__ import annotations

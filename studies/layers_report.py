@@ -20,6 +20,7 @@ TITLES = {
     "calibration": "Probabilities",
     "other": "Other data: small digits, features of a network, windows of signals",
 }
+PICTURE = FOLDER.parents[2] / "docs" / "_static" / "layers.png"
 WHOLE = ("floats", "working", "labels", "rare images")
 NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNIST"}
 
@@ -31,31 +32,36 @@ def report() -> None:
 
 
 def _read(name: str) -> Any:
-    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    """What is kept under a name; nothing, if it was not run yet."""
+    path = FOLDER / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _results() -> dict[str, Any]:
-    return {name: _read(f"{name}.json") for name in SETS}
+def _results(part: str = "") -> dict[str, Any]:
+    found = {name: _read(f"{part}{name}.json") for name in SETS}
+    return {name: result for name, result in found.items() if result}
 
 
 def markdown() -> str:
     """All tables."""
-    results, kept = _results(), _read("trials.json")
+    kept, speed = _read("trials.json"), _read("speed.json")
     text = ["# Layers", "", "`python -m studies.layers --report`, from the trials in `studies/evidence/layers`."]
-    for protocol in ("strict", "paper"):
-        text += ["", f"## {protocol.capitalize()} protocol", "", *main_table(results, protocol)]
+    for protocol, results in (("strict", _results()), ("paper", _results("paper/"))):
+        if results:
+            text += ["", f"## {protocol.capitalize()} protocol", "", *main_table(results, protocol)]
     for part, title in TITLES.items():
         if kept.get(part):
-            text += ["", f"## {title}", "", *table(kept[part], CASES if part == "other" else SETS)]
-    text += ["", "## Speed", "", *speed_table(_read("speed.json"))]
+            hidden = ("floats", "working") if part == "orders" else ()  # as above
+            text += ["", f"## {title}", "", *table(kept[part], CASES if part == "other" else SETS, hidden)]
+    text += ["", "## Speed", "", *speed_table(speed)] if speed else []
     return "\n".join(text) + "\n"
 
 
 def main_table(results: Mapping[str, Any], protocol: str) -> list[str]:
     """ACC and BWT of the rows of ``ccmem reproduce``."""
-    lines = [f"| | floats held | | {' | '.join(NAMES.values())} | trials |", "|---|---:|---|" + "---:|" * 4]
-    rows = next(iter(results.values()))["rows"]
-    for row, facts in rows.items():
+    heads = " | ".join(NAMES[name] for name in results)
+    lines = [f"| | floats held | | {heads} | trials |", "|---|---:|---|" + "---:|" * (len(results) + 1)]
+    for row, facts in next(iter(results.values()))["rows"].items():
         for measure in ("ACC", "BWT"):
             found = [measured(result, row, protocol, measure) for result in results.values()]
             if any(found):
@@ -75,7 +81,7 @@ def _trials(result: Mapping[str, Any], row: str) -> list[Any]:
     return list(result["rows"].get(row, {"trials": {}})["trials"].values())
 
 
-def table(lines: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
+def table(lines: Mapping[str, Any], columns: Iterable[str], hidden: tuple[str, ...] = ()) -> list[str]:
     columns = list(columns)
     text = [
         f"| | | {' | '.join(NAMES.get(c, c) for c in columns)} | trials |",
@@ -85,8 +91,8 @@ def table(lines: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
     for line, sets in lines.items():
         for measure in dict.fromkeys(measure for trial in every for measure in trial):
             found = [[t[measure] for t in sets.get(name, {}).values() if measure in t] for name in columns]
-            if any(found):
-                counts = ", ".join(dict.fromkeys(str(len(values)) for values in found))
+            if any(found) and measure not in hidden:
+                counts = ", ".join(dict.fromkeys(str(len(values)) for values in found if values))
                 text.append(f"| {line} | {measure} | {' | '.join(_figure(v, measure) for v in found)} | {counts} |")
     return text
 
@@ -120,8 +126,8 @@ def chart(results: Mapping[str, Any]) -> None:
     """Strict accuracy against floats held, one panel a data set; rivals of the same protocol in grey."""
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, len(SETS), figsize=(11, 3.6), layout="constrained")
-    for panel, (name, result) in zip(panels, results.items(), strict=True):
+    figure, panels = pyplot.subplots(1, len(results), figsize=(11, 3.6), layout="constrained", squeeze=False)
+    for panel, (name, result) in zip(panels[0], results.items(), strict=True):
         rivals = FOLDER.parent / "rivals" / f"{name}.json"
         others = json.loads(rivals.read_text())["rows"] if rivals.is_file() else {}
         for row in others.values():
@@ -141,11 +147,10 @@ def chart(results: Mapping[str, Any]) -> None:
                 panel.errorbar(held, np.mean(found), np.std(found), fmt="o", label=facts["title"], markersize=5)
         panel.set(title=NAMES[name], xscale="log", xlabel="floats held", xlim=(3e4, 2e6))
         panel.grid(alpha=0.3)
-        low = min(np.mean(measured(result, row, "strict", "ACC")) for row in result["rows"])
+        low = min(np.mean(found) for row in result["rows"] if (found := measured(result, row, "strict", "ACC")))
         panel.set_ylim(low - 0.09, min(1.0, low + 0.11))
-    panels[0].set_ylabel("strict ACC")
-    handles, labels = panels[0].get_legend_handles_labels()
+    panels[0, 0].set_ylabel("strict ACC")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    figure.savefig(FOLDER / "chart.svg", metadata={"Date": None})
-    figure.savefig(FOLDER / "chart.png", dpi=100, metadata={"Software": None})
+    figure.savefig(PICTURE, dpi=100, metadata={"Software": None})
     pyplot.close(figure)

@@ -102,7 +102,7 @@ def test_colour_images_of_any_size_go_through_as_they_are():
     assert clf.score(images[30:], kinds[30:]) == 1
     before = clf.last_.n_samples_seen_
     for bad in (images[..., :2], images[:, :11], np.where(images > 1.9, np.nan, images)):
-        with pytest.raises(ValueError, match="expecting images of 12 x 7 x 3|NaN at row"):
+        with pytest.raises(ValueError, match=r"expecting images of 12 x 7 x 3|NaN at row"):
             clf.partial_fit(bad, kinds)
     assert clf.last_.n_samples_seen_ == before
 
