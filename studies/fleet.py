@@ -135,7 +135,10 @@ def _processor_ms(function: Any, repeats: int = 300) -> float:
 
 
 def scale(args: argparse.Namespace) -> dict[str, Any]:
-    """Many keys through the command on one and on two workers, beside a plain loop over rows sorted by key."""
+    """Many keys through the command on one and on two workers, beside a plain loop over rows sorted by key.
+
+    The loop is that of 2,000 of the keys.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -161,28 +164,28 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         for rows in X:
             AdaptiveCCM(n_slots=5).partial_fit(rows)
         facts["plain_loop"] = _rates(len(X) * n_rows, time.monotonic() - wall, time.process_time() - processor)
-        for workers in args.workers:
+        for shell in args.shells:
+            store = work / "store"
+            more = ["--dask", "local", "--workers", "2"] if shell == "dask" else ["--workers", shell]
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             wall = time.monotonic()
             done = subprocess.run(
-                command(work / "rows", work / f"store-{workers}", "--workers", str(workers)),
-                check=True,
-                capture_output=True,
-                text=True,
+                command(work / "rows", store, *more), check=True, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
             )
             wall = time.monotonic() - wall
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             told = json.loads(done.stdout)
-            size = sum(file.stat().st_size for file in (work / f"store-{workers}" / "memories").iterdir())
-            facts[f"workers_{workers}"] = {
+            size = sum(file.stat().st_size for file in (store / "memories").iterdir())
+            facts["dask, 2 workers" if shell == "dask" else f"{shell} workers"] = {
                 **_rates(told["rows"], wall, used),
-                "largest_process_mb": round(after.ru_maxrss / 1024),
+                "largest_process_so_far_mb": round(after.ru_maxrss / 1024),
                 "keys": told["keys"],
                 "events": told["events"],
                 "store_bytes_per_key": round(size / told["keys"]),
             }
-            shutil.rmtree(work / f"store-{workers}")
+            print(json.dumps(facts), file=sys.stderr, flush=True)
+            shutil.rmtree(store)
     return facts
 
 
@@ -246,7 +249,7 @@ def main() -> None:
     merging.add_argument("--data", metavar="DIR", help="folder with data sets (default: CCMEM_DATA)")
     scaling = parts.add_parser("scale")
     scaling.add_argument("--keys", type=int, default=100_000)
-    scaling.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    scaling.add_argument("--shells", nargs="+", default=["1", "2"], help="numbers of workers, or dask")
     scaling.add_argument("--scratch", help="folder for rows and stores, about 1.5 GB for 100,000 keys")
     args = parser.parse_args()
     facts = {"kills": kills, "cost": cost, "spark": spark, "scale": scale, "merge": merge}[args.part](args)

@@ -52,7 +52,7 @@ def write_rows(folder: Path, n_keys: int, n_rows: int, files: int) -> None:
 
 def command(rows: Path, store: Path, *more: str) -> list[str]:
     """``ccmem fleet learn`` as a person would call it."""
-    fixed = ["--key", "machine", "--order", "time", "--param", "n_slots=5", "--buckets", "16", "--json"]
+    fixed = ["--key", "machine", "--order", "time", "--param", "n_slots=5", "--json"]
     return [sys.executable, "-m", "ccmem.cli", "fleet", "learn", str(rows), "--store", str(store), *fixed, *more]
 
 
@@ -98,7 +98,7 @@ def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[s
 
     while True:
         attempts += 1
-        call = command(rows, store, "--workers", "2", "--round-rows", "20000")
+        call = command(rows, store, "--workers", "2", "--round-rows", "20000", "--buckets", "16")
         child = subprocess.Popen(call, stdout=subprocess.DEVNULL, start_new_session=True)
         if done < kills:
             if done % 5:
