@@ -213,6 +213,31 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of file sizes")
+def test_writes_that_fail_midway_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a disk that fills up while a file is written."""
+    first, second = files(tmp_path)
+    assert learn(first, "--store", tmp_path / "s", *FIRST) == 0
+    before = content(tmp_path / "s")
+    program = """
+import resource, signal, sys
+from ccmem.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+for most in (2_000, 9_000, 12_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    assert main(sys.argv[1:]) == 1
+"""
+    command = ["fleet", "learn", second, "--store", str(tmp_path / "s"), "--workers", "1", "--quiet"]
+    done = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("File too large") == 3, done.stderr
+    assert "Traceback" not in done.stderr
+    assert content(tmp_path / "s") == before
+    assert learn(second, "--store", tmp_path / "s") == 0
+    states, events = plain_loop()
+    assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
+
+
 # Kills --------------------------------------------------------------------------------------------------------------
 
 # One process imports once, then forks a child for every attempt, which kills itself around its n-th rename.
