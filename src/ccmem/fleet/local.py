@@ -13,6 +13,7 @@ How the tasks of a pass are run is a function: one after the other, on a pool of
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import shutil
@@ -254,7 +255,7 @@ def learn(
 
     ``told`` hears of every task that is done.
     """
-    with locked(store.folder / "manifest.json"):
+    with _telling_what_to_do(), locked(store.folder / "manifest.json"):
         store = Store(store.folder)
         before = dict(store.manifest["totals"])
         rounds = 0
@@ -279,6 +280,18 @@ def learn(
         totals = store.manifest["totals"]
         done = {name: totals[name] - before[name] for name in totals}
         return Report(**done, rounds=rounds, files=len(files), keys=store.n_keys())
+
+
+@contextlib.contextmanager
+def _telling_what_to_do() -> Iterator[None]:
+    """Say of a full disk that nothing is lost."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        remedy = "make room and run the command again: nothing is lost"
+        raise OSError(problem.errno, f"{problem.strerror}; {remedy}", problem.filename) from problem
 
 
 def _interrupted(store: Store) -> bool:

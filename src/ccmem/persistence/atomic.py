@@ -43,8 +43,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o777)
         temporary.replace(target)
-    except BaseException:
+    except BaseException as problem:
         temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError) and problem.errno is not None and problem.filename is None:
+            problem.filename = str(target)  # a disk that is full does not say what it was asked to hold
         raise
     _sync_folder(target.parent)
 
