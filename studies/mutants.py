@@ -23,6 +23,7 @@ import inspect
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -117,12 +118,13 @@ def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
     source = path.read_text()
     tree, lines = ast.parse(source), source.splitlines()
     original = {code.co_qualname: code for code in _codes(compile(tree, str(path), "exec"))}
-    digests, nodes = {}, list(ast.walk(tree))
+    digests, starts, nodes = {}, {}, list(ast.walk(tree))
     for node in nodes:  # which function a node stands in: the outermost one
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
                 named = f"{node.name}.{function.name}" if isinstance(node, ast.ClassDef) else function.name
                 text = ast.dump(ast.Module(function.body[ast.get_docstring(function) is not None :], []))
+                starts[named] = function.lineno
                 digests[named] = hashlib.sha256(text.encode()).hexdigest()[:12]
                 for statement in function.body:
                     for inner in ast.walk(statement):
@@ -157,6 +159,7 @@ def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
         target = list(ast.walk(changed))[place]
         before, line = ast.unparse(target), lines[node.lineno - 1].strip()  # type: ignore[attr-defined]
         what = list(_changes(target))[choice](target) or f"{before} -> {ast.unparse(target)}, in `{line}`"
+        what += f" ({node.lineno - starts[node.inside]}:{node.col_offset}.{choice})"  # two on one line may look alike
         yield built(what, ast.fix_missing_locations(changed), node.inside)  # type: ignore[attr-defined]
 
 
@@ -195,14 +198,13 @@ def _drop(node: Any, place: int) -> str:
 
 
 def plant(mutant: Mutant) -> None:
-    """Replace the code of the function, wherever it is referred to from."""
-    code = mutant.code
-    place = (code.co_filename, code.co_qualname, code.co_firstlineno)
+    """Replace the code of the function, and of those made inside it, wherever they are referred to from."""
+    changed = {(c.co_filename, c.co_qualname, c.co_firstlineno): c for c in (mutant.code, *_codes(mutant.code))}
     for thing in gc.get_objects():
         if type(thing) is FunctionType:
             c = thing.__code__
-            if (c.co_filename, c.co_qualname, c.co_firstlineno) == place:
-                thing.__code__ = code
+            if (new := changed.get((c.co_filename, c.co_qualname, c.co_firstlineno))) is not None:
+                thing.__code__ = new
 
 
 # Running -------------------------------------------------------------------------------------------------------------
@@ -226,8 +228,11 @@ class Runner:
         seconds, calls = self._first(items)
         self.say(f"{len(seconds)} of {len(items)} tests pass in time; they take {sum(seconds.values()):.0f} s")
         for mutant in self.chosen:
-            place = (mutant.code.co_filename, mutant.code.co_qualname)
-            known = sorted((t, i) for i, t in seconds.items() if place in calls[i])
+            if time.monotonic() > self.args.end:
+                self.say("the time is over; the same command goes on")
+                break
+            places = {(c.co_filename, c.co_qualname) for c in (mutant.code, *_codes(mutant.code))}
+            known = sorted((t, i) for i, t in seconds.items() if places & calls[i])
             told = self._try(mutant, [items[i] for _, i in known], [t for t, _ in known])
             self.results.append({"error": mutant.name, "function_digest": mutant.digest, **told})
             self.say(f"{told['result']:>9}  {mutant.name}")
@@ -372,7 +377,9 @@ def main() -> None:
     parser.add_argument("--slowest", type=float, default=6.0, help="leave out tests of more seconds (default 6)")
     parser.add_argument("--seconds", type=float, default=40.0, help="most seconds of tests for an error (default 40)")
     parser.add_argument("--out", metavar="FILE", help="append what became of each error as a line of JSON, and go on")
+    parser.add_argument("--minutes", type=float, default=1e6, help="plant no more after so many minutes")
     args = parser.parse_args()
+    args.end = time.monotonic() + 60 * args.minutes
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis looks for a failure, not for the smallest
     terminal = os.fdopen(os.dup(1), "w")
@@ -384,6 +391,8 @@ def main() -> None:
         print(text, file=terminal, flush=True)
 
     for name in args.group or GROUPS:
+        if time.monotonic() > args.end:
+            break
         if (child := os.fork()) == 0:  # modules and tests are loaded anew for each
             try:
                 group(name, args, say)
@@ -391,6 +400,8 @@ def main() -> None:
                 say(f"{name}: {problem!r}")
             os._exit(0)
         os.waitpid(child, 0)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    say(f"{(used.ru_utime + used.ru_stime) / 60:.1f} minutes of the processor")
     if args.out and Path(args.out).exists():
         say(json.dumps(summary(Path(args.out)), indent=1))
 

@@ -111,9 +111,7 @@ def with_follower(tmp_path_factory):
 
 
 def run(words, environment, folder):
-    done = subprocess.run(
-        [sys.executable, *words], env=environment, cwd=folder, capture_output=True, text=True, timeout=900
-    )
+    done = subprocess.run([sys.executable, *words], env=environment, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 

@@ -16,6 +16,7 @@ from threading import get_ident
 from typing import Any, ClassVar, TypeVar, cast
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 _PARTS = ("memory_", "last_", "_model")
 """Attributes under which objects here keep what they share their guard with."""
 _copying = threading.local()
@@ -29,58 +30,25 @@ class Guard:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # held by the learner, and for a moment by whoever begins to read
         self.is_mine: Callable[[], bool] = self.lock._is_owned  # type: ignore[attr-defined]
-        self.depth = 0  # of learning inside learning
+        self.depth = 0  # how many methods that learn the learner is in, one inside the other
         self.readers: dict[int, bool] = {}  # threads; never any beside a learner
         self.someone_left: threading.Event | None = None
 
-    def learn(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call ``method`` when nobody else reads or learns."""
-        if self.is_mine():
-            self.depth += 1
-            try:
-                return method(*args, **kwargs)
-            finally:
-                self.depth -= 1
-        if self.readers and get_ident() in self.readers:
-            raise RuntimeError(
-                "a thread that reads a model cannot teach it at the same time; a callback of on_event may read, "
-                "predict with or save its model, but must leave learning for later"
-            )
-        self.lock.acquire()
-        try:
-            if self.readers:
-                self._wait_for_readers()
-            return method(*args, **kwargs)
-        finally:
-            if self.is_mine():
-                self.lock.release()
-            else:  # it told its listeners, and became a reader for that
-                self._stop_reading()
-
-    def read(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call ``method`` when nobody else learns."""
-        me = get_ident()
-        if me in self.readers or self.is_mine():
-            return method(*args, **kwargs)
-        with self.lock:
-            self.readers[me] = True
-        try:
-            return method(*args, **kwargs)
-        finally:
-            self._stop_reading()
-
     def become_reader(self) -> None:
         """Let other readers in, but no learner; only for whoever learns, and not inside another method that does."""
-        if self.is_mine() and not self.depth:
+        if self.is_mine() and self.depth == 1:
+            self.depth = 0
             self.readers[get_ident()] = True
             self.lock.release()
 
-    def _stop_reading(self) -> None:
+    def stop_reading(self) -> None:
+        """The calling thread reads no more; tell whoever waits to learn."""
         del self.readers[get_ident()]
         if (waiting := self.someone_left) is not None:
             waiting.set()
 
-    def _wait_for_readers(self) -> None:
+    def wait_for_readers(self) -> None:
+        """Wait until nobody reads; only for whoever holds the lock, so that nobody begins to."""
         waiting = self.someone_left = threading.Event()  # before looking again, so that no leave is missed
         while self.readers:
             waiting.wait()
@@ -110,12 +78,32 @@ def share_guard(owner: Any, part: Any) -> None:
             share_guard(part, part.__dict__[name])
 
 
+# What a call costs beside its method counts where one sample is learned at a time: so nothing is called in between.
+
+
 def learning(method: _Method) -> _Method:
     """A method that changes what its object has learned: nobody else reads or learns meanwhile."""
 
     @functools.wraps(method)
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return (self.__dict__.get("_guard") or guard_of(self)).learn(method, self, *args, **kwargs)
+        guard: Guard = self.__dict__.get("_guard") or guard_of(self)
+        if guard.readers and get_ident() in guard.readers:
+            raise RuntimeError(
+                "a thread that reads a model cannot teach it at the same time; a callback of on_event may read, "
+                "predict with or save its model, but must leave learning for later"
+            )
+        guard.lock.acquire()
+        try:
+            guard.depth += 1
+            if guard.readers:
+                guard.wait_for_readers()
+            return method(self, *args, **kwargs)
+        finally:
+            if guard.is_mine():
+                guard.depth -= 1
+                guard.lock.release()
+            else:  # it told its listeners, and became a reader for that
+                guard.stop_reading()
 
     return cast(_Method, alone)
 
@@ -125,7 +113,16 @@ def reading(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def together(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return (self.__dict__.get("_guard") or guard_of(self)).read(method, self, *args, **kwargs)
+        guard: Guard = self.__dict__.get("_guard") or guard_of(self)
+        me = get_ident()
+        if me in guard.readers or guard.is_mine():
+            return method(self, *args, **kwargs)
+        with guard.lock:
+            guard.readers[me] = True
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            guard.stop_reading()
 
     return cast(_Method, together)
 
@@ -134,6 +131,16 @@ class Guarded:
     """Base of what has a guard: copies and pickles are of one moment, and have none until they need one."""
 
     _not_pickled: ClassVar[tuple[str, ...]] = ()
+
+    @learning
+    def _while_learning(self, task: Callable[..., _Result], *args: Any) -> _Result:
+        """Do a task that changes what this object has learned."""
+        return task(*args)
+
+    @reading
+    def _while_reading(self, task: Callable[..., _Result], *args: Any) -> _Result:
+        """Do a task that reads what this object has learned."""
+        return task(*args)
 
     @reading
     def __getstate__(self) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class TaskGate(torch.nn.Module):
 
     def learn(self, x: torch.Tensor) -> torch.Tensor:
         """Let the memory see a batch; return the block that learned each row, or -1 where the memory rejected it."""
-        return guard_of(self.memory).learn(self._learn, x)
+        return self.memory._while_learning(self._learn, x)
 
     def _learn(self, x: torch.Tensor) -> torch.Tensor:
         rows = self.memory._check_chunk(_as_rows(x))
@@ -196,7 +196,7 @@ class TaskGate(torch.nn.Module):
             self.memory.__dict__.clear()
             self.memory.__dict__.update(memory.__dict__, _guard=guard)
 
-        guard.learn(replace)
+        self.memory._while_learning(replace)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         saved = state_dict.get(prefix + "gates")

@@ -218,7 +218,7 @@ def test_predict_cleans_up_when_it_is_told_to_stop() -> None:
         while not list(Path().glob(".p.csv.*.tmp")):  # until it has begun
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=600)
+        process.wait()
     assert process.returncode == 143
     assert {file.name for file in Path().iterdir()} == {"a.ndjson", "m"}
 

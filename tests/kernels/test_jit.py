@@ -26,7 +26,6 @@ def run(code, source, cache, **environment):
         env={**os.environ, "PYTHONPATH": str(source), "CCMEM_KERNEL_CACHE": str(cache), **environment},
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     )
 

@@ -23,6 +23,8 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+PATIENCE = 24 * 3600 * 1000.0
+"""Milliseconds: how fast the machine is must not matter, and Playwright's own limits are 5 and 30 seconds."""
 HOSTILE = '<img src=x onerror="window.bad=1">'
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -32,7 +34,8 @@ def chromium() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        playwright.expect.set_options(timeout=PATIENCE)
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -42,6 +45,7 @@ class Page:
 
     def __init__(self, browser: Any, width: int) -> None:
         self.tab = browser.new_page(viewport={"width": width, "height": 900}, accept_downloads=True)
+        self.tab.set_default_timeout(PATIENCE)
         self.requests: list[str] = []
         self.errors: list[str] = []
         self.tab.on("request", lambda request: self.requests.append(request.url))

@@ -99,7 +99,7 @@ def served() -> Any:
 
 def ask(shown: Any, path: str, method: str = "GET", body: str | None = None, **headers: str) -> tuple[int, bytes, Any]:
     port = shown._server.server_port
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     named = {name.replace("_", "-"): value.replace("PORT", str(port)) for name, value in headers.items()}
     connection.request(method, path, body, named)
     answer = connection.getresponse()
@@ -159,7 +159,7 @@ def test_a_name_needs_the_token_and_the_origin(served: Any) -> None:
 
 def test_the_stream_tells_an_event_when_it_happens(served: Any) -> None:
     memory, shown = served
-    connection = http.client.HTTPConnection("127.0.0.1", shown._server.server_port, timeout=600)
+    connection = http.client.HTTPConnection("127.0.0.1", shown._server.server_port)
     connection.request("GET", "/stream")
     answer = connection.getresponse()
     first = json.loads(answer.readline().removeprefix(b"data: "))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem import __version__
-from ccmem.guard import Guarded, guard_of
+from ccmem.guard import Guarded
 from ccmem.persistence.atomic import atomic_write
 from ccmem.persistence.joined import Joined, Named, Separated
 from ccmem.persistence.tensorfile import (
@@ -75,7 +75,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> N
     """Write ``content`` to ``path`` atomically, all of it as of one moment."""
     model = content.get("model")
     if isinstance(model, Guarded):
-        guard_of(model).read(_write, path, content)
+        model._while_reading(_write, path, content)
     else:
         _write(path, content)
 
