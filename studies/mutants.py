@@ -64,9 +64,14 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "tests/commands/test_living.py"),
     ),
     "readout, guard and predictors": (
-        ("readout", "guard", "labels", "predictors.mlp", "predictors.gated", "predictors.network",
-         "predictors._optimizers", "predictors.discriminant"),
+        ("readout", "kernels.votes", "guard", "labels", "predictors.mlp", "predictors.gated", "predictors.network",
+         "predictors._estimator", "predictors._optimizers", "predictors.discriminant"),
         ("tests/test_readout.py", "tests/test_guard.py", "tests/predictors"),
+    ),
+    "commands and data sets": (
+        ("commands.learn", "commands.predict", "commands.inspect", "commands.datasets", "datasets.cache",
+         "datasets.idx", "parameters", "kernels.rows", "streams.sources"),
+        ("tests/commands/test_hostile.py", "tests/test_guard.py"),
     ),
     "adaptive": (
         ("models.adaptive.kernels", "models.adaptive.change", "models.adaptive.merging", "models.adaptive.signature",
@@ -75,6 +80,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """Modules that are tried together, and the tests that are run for them."""
+NAMED_ONLY = "commands and data sets"
+"""A group in which nothing is planted at random."""
 LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
 SWAPS: dict[type, type] = {
@@ -336,7 +343,7 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
-            found = mutants(module, random.Random(f"{args.seed} {module}"), args.number)
+            found = mutants(module, random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number)
             chosen += [mutant for mutant in found if (mutant.name, mutant.digest) not in known]
     if not chosen:
         return

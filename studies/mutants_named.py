@@ -1,8 +1,15 @@
-"""Errors that tests once did not notice; `python -m studies.mutants` plants them before it plants any at random."""
+"""Errors by name, which `python -m studies.mutants` plants before it plants any at random.
+
+``NOTICED_TOO_LATE`` are errors that tests once did not notice, ``UNDONE`` takes back what was mended after hostile use:
+each must turn a test red.
+"""
 
 from __future__ import annotations
 
-NAMED: tuple[tuple[str, str, str], ...] = (
+Change = tuple[str, str, str]
+"""Module, what stands there, and what it becomes."""
+
+NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("models.artc2a", "counters[JOURNALED] + 2 >", "counters[JOURNALED] + 1 >"),
     ("models.artc2a", "state.moved[b] = True", "pass"),
     ("models.ccm", "state.recalls[: counters[BLOCKS]] = 0", "pass"),
@@ -15,7 +22,7 @@ NAMED: tuple[tuple[str, str, str], ...] = (
     ("models.adaptive.merging", "if state.costs[unit] < least:", "if state.costs[unit] <= least:"),
     ("models.adaptive.merging", "(cost == state.costs[unit] and merged < partner)", "False"),
     ("models.adaptive.merging", "if gap == last:", "if True:"),
-    ("readout", "max(score * score if by_distance", "max(score if by_distance"),
+    ("kernels.votes", "max(score * score if by_distance", "max(score if by_distance"),
     ("readout", "codes[len(codes) - len(X) :]", "codes[: len(X)]"),
     ("metrics.events", "here[0].step - change <= max_delay", "here[0].step - change < max_delay"),
     ("experiments.protocol", "classes = np.full(benchmark.width, -1)", "classes = np.full(benchmark.width, 0)"),
@@ -30,4 +37,85 @@ NAMED: tuple[tuple[str, str, str], ...] = (
     ("persistence.values", "or position > last or", "or"),
     ("streams.files", "self._progress.pop(opened.key, None)", "pass"),
 )
-"""Module, what stands there, and what it becomes."""
+
+UNDONE: tuple[Change, ...] = (
+    # threads
+    ("guard", "        guard.lock.acquire()", "        pass"),
+    ("guard", "                guard.wait_for_readers()", "                pass"),
+    ("guard", "        with guard.lock:", "        if True:"),
+    ("guard", "if guard.readers and get_ident() in guard.readers:", "if False:"),
+    ("guard", "        if self.is_mine() and self.depth == 1:", "        if False:"),
+    ("guard", "return copy.deepcopy(state)", "return state"),
+    ("persistence.checkpoint", "model._while_reading(_write, path, content)", "_write(path, content)"),
+    # files that grow
+    ("streams.lines", "held = self._hold or not self._pending", "held = not self._pending"),
+    ("commands.learn", "not chunk.ended and self.signal is not None", "False"),
+    # files that change
+    ("streams.progress", "size = length if pieces == 1 else _PIECE", "size = min(length, _PIECE)"),
+    ("streams.progress", "if not _is_same(file, size, known):", "if False:"),
+    # events
+    ("living.events", "            lock(self._file.fileno())", "            pass"),
+    ("living.events", "if any(_owner(line, self.owner) != self.owner for line in self._file):", "if False:"),
+    ("living.events", "if size and owner is not None and owner != self.owner:", "if False:"),
+    ("commands.learn", "                    self.whole = False", "                    pass"),
+    # signals and full disks
+    ("commands.learn", "not (nohup and number == hang_up)", "number != hang_up"),
+    ("persistence.atomic", "        temporary.unlink(missing_ok=True)\n", "        pass\n"),
+    # answers
+    ("commands.predict", "_spread(answers[name], places, chunk.n_rows)", "list(answers[name])"),
+    ("streams.files", "                    if chunk.n_rows:", "                    if len(chunk.X):"),
+    # pipes
+    ("streams.tables", "columns.knowing(labels.take(~bad))", "columns.knowing(labels)"),
+    (
+        "streams.csv",
+        "(block := self._block()) is not None:\n            seen",
+        "(block := None) is not None:\n            seen",
+    ),
+    ("streams.csv", "                self.undecided.append(name)", "                pass"),
+    ("streams.csv", "given_up = len(data) - line > LONGEST_QUOTED or", "given_up ="),
+    ("streams.csv", "return (line, _OPEN_QUOTE) if given_up", "return (len(data), _OPEN_QUOTE) if given_up"),
+    # labels and dates
+    ("streams.csv", 'text.encode("latin-1").decode("utf-8")', 'text.encode("latin-1").decode("utf-8", "replace")'),
+    ("streams.tables", "value.encode()", "pass"),
+    ("kernels.rows", "    _refuse_times(X)\n", ""),
+    # all or nothing
+    ("readout", "self._votes = aligned(self._votes)", "pass"),
+    ("base", "**{name: aligned(array) for name", "**{name: array for name"),
+    ("predictors._estimator", "arrays = {name: aligned(array)", "arrays = {name: array"),
+    ("predictors.discriminant", "Statistics(*map(aligned, self._state))", "Statistics(*self._state)"),
+    (
+        "predictors._estimator",
+        "        self._notify()\n        return self\n\n    def _notify",
+        "        return self\n\n    def _notify",
+    ),
+    # unclear words
+    (
+        "streams.sources",
+        'except (AttributeError, ValueError, OSError) as problem:\n        raise SourceError("standard',
+        'except LookupError as problem:\n        raise SourceError("standard',
+    ),
+    ("persistence.atomic", "if target.exists() and not target.is_file():", "if False:"),
+    ("memory", "if n_bytes > _MOST_BYTES:", "if False:"),
+    ("datasets.cache", "LookupError, TypeError, RecursionError)", "LookupError)"),
+    ("datasets.idx", "if len(content) > LARGEST:", "if False:"),
+    ("streams.arrays", "if first_byte > _LONGEST_HEADER:", "if False:"),
+    (
+        "parameters",
+        "        except OverflowError:\n            return False",
+        "        except LookupError:\n            return False",
+    ),
+    ("parameters", "least <= int(v) <= _MOST", "least <= int(v)"),
+    ("streams.files", "if n_rows is not None and n_rows != len(given.codes):", "if False:"),
+    ("streams.files", "    if given is not None and first != len(given.codes):", "    if False:"),
+    # files left, replaced, or taken for others
+    ("persistence.atomic", "    _remove_abandoned(target)\n    temporary", "    temporary"),
+    ("commands.predict", "if place in {os.path", "if False and place in {os.path"),
+    ("commands.learn", "        if place in sources:", "        if False:"),
+    ("persistence.atomic", "if not target.parent.is_dir():", "if False:"),
+    ("commands.datasets", 'options.action == "verify" and not matches', "False"),
+    ("commands.inspect", 'printable(text).replace("\\n", "\\\\n")', "text"),
+    ("datasets.cache", "            if not folder.exists() and attempt == 19:", "            if True:"),
+    ("streams.tables", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
+)
+
+NAMED: tuple[Change, ...] = NOTICED_TOO_LATE + UNDONE

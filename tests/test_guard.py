@@ -13,12 +13,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, load
+from ccmem import (
+    CCM,
+    AdaptiveCCM,
+    DiscriminantClassifier,
+    GatedMLP,
+    IncrementalWTA,
+    ModalClassifier,
+    OnlineMLP,
+    PatchLayer,
+    Stack,
+    WindowLayer,
+    load,
+)
 from ccmem.guard import guard_of, learning, reading
 
-ROWS = np.random.default_rng(0).random((40, 3)) + np.repeat(np.eye(3), 14, axis=0)[:40] * 3
+ROWS = np.random.default_rng(0).random((40, 9)) / 2 + np.repeat(np.eye(9)[[0, 4, 8]], 14, axis=0)[:40] * 3
 LABELS = np.array(["a", "b"])[np.arange(40) % 2]
 BLOCKY = {"n_slots": 1, "alarm_limit": 3, "vigilance": 0.9, "commit_limit": 3, "recall_limit": 3, "random_state": 0}
+
+
+def patches() -> PatchLayer:
+    """A layer for images of 3 x 3 that stands still after a few."""
+    return PatchLayer(8, patch_size=2, grid=2, learning_images=5, random_state=0)
 
 
 def in_threads(*tasks: Callable[[], Any]) -> None:
@@ -155,8 +172,11 @@ def test_an_interrupt_while_waiting_leaves_nothing_locked(monkeypatch: pytest.Mo
         lambda: ModalClassifier(CCM(**BLOCKY)),
         lambda: OnlineMLP((4,), random_state=0),
         lambda: GatedMLP(CCM(**BLOCKY), hidden_sizes=(6,), gated_units=3, random_state=0),
+        lambda: DiscriminantClassifier(1, buffer_rows=8),
+        lambda: Stack([patches()], DiscriminantClassifier(1, buffer_rows=8)),
+        lambda: Stack([patches()], CCM(**BLOCKY)),
     ],
-    ids=["wta", "ccm", "adaptive", "classifier", "mlp", "gated"],
+    ids=["wta", "ccm", "adaptive", "classifier", "mlp", "gated", "discriminant", "stack", "stack of a memory"],
 )
 def test_threads_that_learn_predict_and_save_one_model(make: Callable[[], Any], tmp_path: Path) -> None:
     model, rounds = make(), 15
@@ -176,6 +196,8 @@ def test_threads_that_learn_predict_and_save_one_model(make: Callable[[], Any], 
     def read() -> None:
         for _ in range(rounds):
             assert len(model.predict(ROWS)) == len(ROWS)
+            if hasattr(model, "predict_proba"):
+                assert np.isfinite(model.predict_proba(ROWS)).all()
             pickle.loads(pickle.dumps(model)).partial_fit(ROWS, LABELS)
 
     in_threads(teach, teach, save, read)
@@ -187,11 +209,92 @@ def test_threads_that_learn_predict_and_save_one_model(make: Callable[[], Any], 
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, wrapped: bool) -> None:
+@pytest.mark.parametrize("make", [patches, lambda: WindowLayer(8)], ids=["patches", "windows"])
+def test_threads_that_share_a_layer(make: Callable[[], Any], tmp_path: Path) -> None:
+    layer, rounds = make().partial_fit(ROWS), 15
+    alone = make().partial_fit(ROWS)
+
+    def read() -> None:
+        for _ in range(rounds):
+            assert np.isfinite(layer.transform(ROWS)).all()
+            layer.save(tmp_path / "m")
+            assert load(tmp_path / "m").n_samples_seen_ % len(ROWS) == 0
+            assert pickle.loads(pickle.dumps(layer)).n_samples_seen_ % len(ROWS) == 0
+
+    teach = getattr(layer, "push", layer.partial_fit)
+    in_threads(*[lambda: [teach(ROWS) for _ in range(rounds)]] * 2, read)
+    for _ in range(2 * rounds):
+        alone.partial_fit(ROWS)
+    assert layer.to_bytes() == alone.to_bytes()
+    guard = guard_of(layer)
+    assert guard_of(layer.fit(ROWS)) is guard  # others may be waiting at it
+
+
+@pytest.mark.parametrize("kind", ["clusterer", "classifier", "detector", "detector of windows"])
+def test_threads_that_share_a_river_model(kind: str) -> None:
+    pytest.importorskip("river")
+    from ccmem.river import ConceptDetector, MemoryClassifier, MemoryClusterer
+
+    def make() -> Any:
+        if kind == "clusterer":
+            return MemoryClusterer(IncrementalWTA(n_units=3, random_state=0))
+        if kind == "classifier":
+            return MemoryClassifier(ModalClassifier(IncrementalWTA(n_units=3, random_state=0)))
+        return ConceptDetector(CCM(**BLOCKY), window=8 if "windows" in kind else None)
+
+    def teach(model: Any) -> None:
+        for n in range(60):
+            x = {"a": 1.0, "b": 0.5} if n % 2 or "windows" in kind else {"a": 1.0, "b": 0.5, f"c{n // 10}": 1.0}
+            (model.update if hasattr(model, "update") else model.learn_one)(x)
+
+    def read() -> None:
+        for _ in range(30):
+            if hasattr(model, "predict_one"):
+                model.predict_one({"a": 1.0, "c3": 1.0})
+            pickle.loads(pickle.dumps(model))
+
+    model, alone = make(), make()
+    in_threads(lambda: teach(model), lambda: teach(model), read)
+    for _ in range(2):
+        teach(alone)
+    for learned in (model._model, alone._model):
+        assert getattr(learned, "memory_", learned).n_samples_seen_ == (113 if "windows" in kind else 120)
+
+
+def test_parameters_do_not_change_while_another_thread_learns() -> None:
+    memory = IncrementalWTA(n_units=4, learning_rate=0.5).partial_fit(ROWS)
+    before, asked = [], threading.Event()
+    settings = memory._settings
+
+    def slow_settings() -> Any:
+        threading.Thread(target=lambda: (asked.set(), memory.set_params(learning_rate=0.1)), daemon=True).start()
+        asked.wait()
+        for _ in range(100):
+            before.append(memory.learning_rate)
+        return settings()
+
+    memory.__dict__["_settings"] = slow_settings
+    memory.partial_fit(ROWS)
+    del memory.__dict__["_settings"]
+    assert set(before) == {0.5}
+    while memory.learning_rate != 0.1:  # as soon as it can
+        pass
+
+
+MODELS_THAT_TELL: dict[str, Callable[[CCM], Any]] = {
+    "memory": lambda memory: memory,
+    "classifier": ModalClassifier,
+    "gated": lambda memory: GatedMLP(memory, hidden_sizes=(6,), gated_units=3, random_state=0),
+    "stack": lambda memory: Stack([patches()], memory),
+    "stack of a classifier": lambda memory: Stack([patches()], ModalClassifier(memory)),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS_THAT_TELL)
+def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, kind: str) -> None:
     memory = CCM(**BLOCKY)
     told: list[Any] = []
-    model = ModalClassifier(memory) if wrapped else memory
+    model = MODELS_THAT_TELL[kind](memory)
 
     @memory.on_event
     def callback(event: Any) -> None:
@@ -200,6 +303,7 @@ def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, wrapped: boo
         in_threads(lambda: model.predict(ROWS))  # another thread may, too
         with pytest.raises(RuntimeError, match="must leave learning for later"):
             model.partial_fit(ROWS, LABELS)
+        model.set_params(**model.get_params(deep=False))
         told.append(event)
 
     model.partial_fit(ROWS, LABELS)
@@ -208,14 +312,32 @@ def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, wrapped: boo
     model.partial_fit(ROWS, LABELS)  # nothing is left locked
 
 
-@pytest.mark.parametrize("kind", ["memory", "classifier", "gated"])
+def test_a_callback_of_a_river_model_is_told_when_all_is_learned() -> None:
+    pytest.importorskip("river")
+    from ccmem.river import ConceptDetector
+
+    memory = CCM(**BLOCKY)
+    told: list[Any] = []
+
+    @memory.on_event
+    def callback(event: Any) -> None:
+        assert detector.drift_detected
+        assert detector.event == event
+        with pytest.raises(RuntimeError, match="must leave learning for later"):
+            detector.update(ROWS[0])
+        told.append(event)
+
+    detector = ConceptDetector(memory)
+    for row in ROWS:
+        detector.update(row)
+    assert told == detector.memory_.events_
+    assert len(told) >= 2
+
+
+@pytest.mark.parametrize("kind", MODELS_THAT_TELL)
 def test_a_callback_that_raises_in_the_first_chunk_discards_nothing(kind: str) -> None:
     memory = CCM(**BLOCKY)
-    model: Any = {
-        "memory": lambda: memory,
-        "classifier": lambda: ModalClassifier(memory),
-        "gated": lambda: GatedMLP(memory, hidden_sizes=(6,), gated_units=3, random_state=0),
-    }[kind]()
+    model = MODELS_THAT_TELL[kind](memory)
     told: list[Any] = []
 
     @memory.on_event
@@ -228,7 +350,8 @@ def test_a_callback_that_raises_in_the_first_chunk_discards_nothing(kind: str) -
         told.clear()
         with pytest.raises(ZeroDivisionError):
             learn(ROWS, LABELS)
-        learned = getattr(model, "memory_", model)
+        learned = getattr(model, "last_", model)
+        learned = getattr(learned, "memory_", learned)
         assert len(model.predict(ROWS)) == 40
         model.partial_fit(ROWS[:1], LABELS[:1])
         assert told == learned.events_[-len(told) :]  # what was left to tell has been told

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from ccmem._codes import REJECTED as REJECTED
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.guard import Guarded, learning, reading
+from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
@@ -41,7 +41,9 @@ Observer = Callable[[int, FloatArray], Any]
 """Called in the thread that learns, after every chunk, with its first step and its rows; must be quick."""
 
 
-class CompetitiveMemory(Guarded, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CompetitiveMemory(
+    GuardedEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator
+):  # type: ignore[misc]
     """Base of the memories: an online clusterer with the scikit-learn interface.
 
     A model adds its parameters, rules for them, the names of those that fix the shape of the memory, a state, settings

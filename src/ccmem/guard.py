@@ -4,6 +4,7 @@ Kernels run without Python's interpreter lock, so nothing but this keeps two thr
 Methods are marked :func:`learning` or :func:`reading`; what belongs together (a classifier and its memory) shares one
 guard, so that a reader never sees one part of a chunk learned and the other not. A thread that reads may read again; a
 thread that learns may do either, until it tells its listeners: from then on it is a reader, like the threads it let in.
+They are told when the outermost method is done, so that a call is learned whole before anybody hears of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import threading
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
@@ -25,7 +26,7 @@ _copying = threading.local()
 class Guard:
     """Many readers or one learner; whoever waits to learn goes before new readers."""
 
-    __slots__ = ("depth", "is_mine", "lock", "readers", "someone_left")
+    __slots__ = ("depth", "is_mine", "lock", "readers", "someone_left", "to_notify")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # held by the learner, and for a moment by whoever begins to read
@@ -33,13 +34,22 @@ class Guard:
         self.depth = 0  # how many methods that learn the learner is in, one inside the other
         self.readers: dict[int, bool] = {}  # threads; never any beside a learner
         self.someone_left: threading.Event | None = None
+        self.to_notify: Any = None  # a memory that has something to tell when the outermost method is done
 
-    def become_reader(self) -> None:
-        """Let other readers in, but no learner; only for whoever learns, and not inside another method that does."""
-        if self.is_mine() and self.depth == 1:
+    def become_reader(self) -> bool:
+        """Let other readers in, but no learner; False inside of another method that learns, which has to go on."""
+        if self.is_mine():
+            if self.depth > 1:
+                return False
             self.depth = 0
             self.readers[get_ident()] = True
             self.lock.release()
+        return True
+
+    def notify(self) -> None:
+        """Let the memory tell what it could not while the method that learned went on."""
+        memory, self.to_notify = self.to_notify, None
+        memory._notify()
 
     def stop_reading(self) -> None:
         """The calling thread reads no more; tell whoever waits to learn."""
@@ -97,7 +107,10 @@ def learning(method: _Method) -> _Method:
             guard.depth += 1
             if guard.readers:
                 guard.wait_for_readers()
-            return method(self, *args, **kwargs)
+            result = method(self, *args, **kwargs)
+            if guard.to_notify is not None and guard.depth == 1:
+                guard.notify()
+            return result
         finally:
             if guard.is_mine():
                 guard.depth -= 1
@@ -153,3 +166,13 @@ class Guarded:
             return copy.deepcopy(state)
         finally:
             _copying.whole = False
+
+
+class GuardedEstimator(Guarded):
+    """The same for an estimator of scikit-learn, the base of which has to come later."""
+
+    @reading  # what is read while learning must not change then; a listener may change it for the next call
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do; waits for a call that learns."""
+        super().set_params(**params)  # type: ignore[misc]
+        return self

@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric
-from ccmem.guard import Guarded, learning, reading, share_guard
+from ccmem.guard import GuardedEstimator, learning, reading, share_guard
 from ccmem.kernels.votes import count_votes, weigh_votes
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import Event, aligned, grown
@@ -39,7 +39,7 @@ _RULES: dict[str, Rule] = {
 _ROWS_AT_ONCE = 1024
 
 
-class ModalClassifier(Guarded, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a memory into a classifier: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of

@@ -169,3 +169,13 @@ def test_stop_and_unknown_protocol(benchmark):
         run(memory(), benchmark, benchmark.stream(0), stop=lambda model: True)
     with pytest.raises(ValueError, match=r"unknown protocol 'lax'"):
         run(memory(), benchmark, benchmark.stream(0), ["lax"])
+
+
+def test_a_clock_adds_up_what_is_spent_inside_it(monkeypatch):
+    times = iter([10.0, 12.5, 20.0, 21.0])
+    monkeypatch.setattr(protocol.time, "thread_time", lambda: next(times))
+    clock = protocol.Clock()
+    for _ in range(2):
+        with clock:
+            pass
+    assert clock.seconds == 3.5

@@ -63,6 +63,13 @@ def test_options_of_the_score() -> None:
             score_events(events, changes, tasks=tasks)
 
 
+def test_onsets_are_compared_with_the_changes() -> None:
+    events = [Event("new_block", 14, 0, 1, 5, 1), Event("new_block", 26, 1, 2, 5, 2), Event("new_block", 33, 2, 3, 5)]
+    score = score_events(events, [11, 20, 30])
+    assert (score.onset_errors, score.onsets_covered, score.median_onset_error) == ((-1, 2, -1), 2, 1)
+    assert score_events([], [10]).onsets_covered == 0
+
+
 @given(st.lists(st.integers(0, 60), max_size=12), st.sets(st.integers(1, 60), max_size=6))
 def test_every_event_is_either_a_find_or_a_false_alarm(steps: list[int], changes: set[int]) -> None:
     score = score_events([new(step, 1) for step in sorted(steps)], sorted(changes))

@@ -35,6 +35,10 @@ def test_upper_triangle_does_not_count(R):
         assert getattr(metrics, name)(R) == getattr(metrics, name)(gaps)
 
 
+def test_nothing_forgotten_is_nought_and_not_minus_nought():
+    assert str(metrics.forgetting_first_to_last(np.eye(1))) == "0.0"
+
+
 def test_bad_matrices():
     with pytest.raises(ValueError, match="square"):
         metrics.average_accuracy(np.zeros((2, 3)))

@@ -38,7 +38,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import Guarded, learning, reading
+from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
@@ -109,7 +109,7 @@ class PatchState(NamedTuple):
     counters: IntArray
 
 
-class PatchLayer(Guarded, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PatchLayer(GuardedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A layer of competing units over the patches of images; its features suit any classifier or memory.
 
     Parameters

@@ -31,7 +31,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
-from ccmem.guard import Guarded, learning, reading, share_guard
+from ccmem.guard import GuardedEstimator, learning, reading, share_guard
 from ccmem.kernels.rows import check_finite
 from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.layers.window import WindowLayer
@@ -45,7 +45,7 @@ def _last_has(method: str) -> Callable[[Any], bool]:
     return lambda stack: hasattr(stack.last, method)
 
 
-class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
+class Stack(GuardedEstimator, BaseEstimator):  # type: ignore[misc]
     """Layers and a classifier or memory on top, learned sample by sample as one model.
 
     Parameters
@@ -80,9 +80,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the samples in ``X`` in order."""
-        fresh = clone(self)
-        fresh._teach(X, y, None)
-        self._adopt(fresh)
+        self._learn_anew(X, y, None)
         return self
 
     @learning
@@ -91,9 +89,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         if self.__sklearn_is_fitted__():
             self._teach(X, y, classes)
         else:
-            fresh = clone(self)
-            fresh._teach(X, y, classes)
-            self._adopt(fresh)
+            self._learn_anew(X, y, classes)
         return self
 
     @learning
@@ -122,6 +118,13 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         for memory in {id(memory): memory for memory in memories}.values():
             memory.on_event(tell)
         return callback
+
+    def _learn_anew(self, X: Any, y: Any, classes: Any) -> None:
+        """Learn a first chunk in a copy, so that one that cannot be learned leaves no trace."""
+        fresh = clone(self)
+        share_guard(self, fresh)  # so that events are told when all is done
+        fresh._teach(X, y, classes)
+        self._adopt(fresh)
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         """Learn a chunk; nothing changes unless all of it can be learned."""
@@ -171,6 +174,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
             raise TypeError("Stack: a WindowLayer stands alone, below a memory")
         self.layers_ = [clone(layer) for layer in self.layers]
         self.last_ = clone(self.last)
+        share_guard(self, self.last_)
         self._rows = np.empty((0, 0), np.float32)
         self._labels = []
         self._classes = None
@@ -274,6 +278,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         return self.predict(np.asarray(x)[np.newaxis])[0]
 
     @available_if(_last_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class for every sample."""
         return self._ask("predict_proba", X)
@@ -306,6 +311,7 @@ class Stack(Guarded, BaseEstimator):  # type: ignore[misc]
         return self._provisional
 
     @property
+    @reading
     def events_(self) -> list[Event]:
         """Events of the memory on top; behind windows, each has the step of the row that completed its window."""
         self._require_start(AttributeError)

@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray
+from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels.rows import check_rows
 from ccmem.layers._signal import N_MOMENTS, bands, choose_period, describe, waves
 from ccmem.memory import Event
@@ -41,7 +42,7 @@ _HOPS = 50
 _NAMES = ("level", "spread", "skewness", "peakedness")
 
 
-class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class WindowLayer(GuardedEstimator, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features of the last rows of a signal, whenever a window is full.
 
     Parameters
@@ -76,6 +77,7 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # Streaming -----------------------------------------------------------------------------------------------------
 
+    @learning
     def push(self, X: Any) -> FloatArray:
         """Take the next rows of the signal; return the features of every window that they completed."""
         began = self.__sklearn_is_fitted__()
@@ -98,26 +100,31 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._rows = self._rows[len(features) * self.hop_ :].copy()
         return features
 
+    @learning
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """As :meth:`push`, for who does not want the features."""
         self.push(X)
         return self
 
+    @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then take the rows of ``X``; find the length of a window from what there is."""
         fresh = type(self)(**self.get_params())
         fresh.push(X)
         if fresh.window_ is None:
             fresh._set_window(_PERIODS * (choose_period(fresh._rows, last=True) or 0))
-        self.__dict__.update(vars(fresh))
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name != "_guard")
         return self
 
+    @reading
     def transform(self, X: Any) -> FloatArray:
         """Features of all whole windows of ``X``, a recording of its own: the stream and its place stay as they are."""
         self._require_window()
         rows = check_rows(self, _as_columns(X), np.float64)
         return self._describe(rows)
 
+    @reading
     def rows_of(self, step: int) -> tuple[int, int]:
         """First and last row of the signal, from 0, in window ``step``.
 
@@ -129,6 +136,7 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"step={step}: windows are counted from 0")
         return step * self.hop_, step * self.hop_ + self.window_ - 1
 
+    @reading
     def event_in_rows(self, event: Event) -> Event:
         """An event of a memory behind the layer, counted in rows of the signal instead of windows.
 
@@ -171,6 +179,7 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return features
 
     @property
+    @reading
     def frozen_(self) -> bool:
         """Whether the length of a window is known; it does not change any more."""
         return self.__sklearn_is_fitted__() and self.window_ is not None
@@ -180,6 +189,7 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._require_window()
         return self.n_features_in_ * (N_MOMENTS + len(self._edges) - 1)
 
+    @reading
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the features: channel and what of it, such as ``x0 spread`` or ``x0 3-4 turns``."""
         self._require_window()
@@ -190,24 +200,28 @@ class WindowLayer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([f"{channel} {what}" for channel in channels for what in (*_NAMES, *turns)], object)
 
     @property
+    @reading
     def n_floats_(self) -> int:
         """How many numbers are kept: rows that wait for their window to be full, and tables of waves."""
         return int(self._rows.size + (0 if self.window_ is None else self._table.size))
 
     # Keeping ---------------------------------------------------------------------------------------------------------
 
+    @reading
     def to_bytes(self) -> bytes:
         """The layer as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
         from ccmem.persistence import to_bytes
 
         return to_bytes(self)
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the layer to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
         from ccmem.persistence import save
 
         save(self, path)
 
+    @reading
     def _export(self) -> dict[str, Any]:
         self._check_settings()
         names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}

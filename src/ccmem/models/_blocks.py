@@ -29,7 +29,8 @@ EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
 EVENT_KINDS = ("new_block", "recall")
 LONGEST_NAME = 80
-_listening = threading.Lock()
+_assigning = threading.Lock()
+"""Held while a name or a listener is added: neither waits for a chunk that is being learned."""
 
 
 class BlockMemory(CompetitiveMemory):
@@ -78,7 +79,7 @@ class BlockMemory(CompetitiveMemory):
         """
         if not callable(callback):
             raise TypeError(f"on_event needs a function of one event, not {callback!r}")
-        with _listening:
+        with _assigning:
             self._listeners = (*self._listeners, callback)
         return callback
 
@@ -98,8 +99,9 @@ class BlockMemory(CompetitiveMemory):
         name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
         if len(name) > LONGEST_NAME:
             raise ValueError(f"a name has at most {LONGEST_NAME} characters, not {len(name)}")
-        names = {k: v for k, v in self._block_names.items() if k != block} | ({int(block): name} if name else {})
-        self._block_names = dict(sorted(names.items()))
+        with _assigning:
+            names = {k: v for k, v in self._block_names.items() if k != block} | ({int(block): name} if name else {})
+            self._block_names = dict(sorted(names.items()))
 
     @property
     def block_names_(self) -> dict[int, str]:
@@ -172,8 +174,9 @@ class BlockMemory(CompetitiveMemory):
             self._pending_events = (*self._pending_events, *events)
 
     def _notify(self) -> None:
-        if self._pending_events:
-            guard_of(self).become_reader()
+        if self._pending_events and not guard_of(self).become_reader():
+            guard_of(self).to_notify = self
+            return
         while self._pending_events:
             event, self._pending_events = self._pending_events[0], self._pending_events[1:]
             for listener in self._listeners:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import Guarded, learning, reading, share_guard
+from ccmem.guard import GuardedEstimator, learning, reading, share_guard
 from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.memory import SEEN, aligned
 from ccmem.parameters import Rule, check_parameters, choice, integer, number
@@ -44,7 +44,7 @@ def sizes_of_layers(least_layers: int) -> Rule:
     return fits, f"a sequence of at least {least_layers} whole numbers >= 1, such as (110, 104)"
 
 
-class OnlineNetwork(Guarded, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNetwork(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the predictors: a network that learns one sample at a time, a chunk per compiled call."""
 
     _rules: ClassVar[dict[str, Rule]] = {

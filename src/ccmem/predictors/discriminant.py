@@ -37,7 +37,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import Guarded, learning, reading
+from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels.packed import on_one_thread
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -104,7 +104,7 @@ def naive(
     return found
 
 
-class DiscriminantClassifier(Guarded, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DiscriminantClassifier(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Discriminant analysis on a stream: running sums, so that no order of classes makes it forget.
 
     For features that are already good: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network,
