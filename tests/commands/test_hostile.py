@@ -367,6 +367,22 @@ def test_absurd_sizes_are_refused_before_they_are_tried(capsys: pytest.CaptureFi
     assert "is not possible" in failure(capsys, *words, f"{name[model]}={value}")
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--max-seconds", "nan"), ("--max-seconds", "-1"), ("--every-seconds", "soon"), ("--every", "x"), ("--every", "0"),
+     ("--max-rows", "9.5"), ("--max-rows", "٣")],
+)  # fmt: skip
+def test_limits_are_numbers(capsys: pytest.CaptureFixture[str], option: str, value: str) -> None:
+    with pytest.raises(SystemExit):
+        main(learn("a.csv", option, value))
+    assert f"argument {option}: {value} is not a" in capsys.readouterr().err
+
+
+def test_absurd_windows_are_refused_before_they_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    generate("a.csv")
+    assert "more than this machine has" in failure(capsys, "learn", "a.csv", "--window", "9999999999")
+
+
 def test_numbers_too_large_for_a_float_are_refused_as_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     generate("a.csv")
     words = ["learn", "a.csv", "--model", "ccm", "--param"]

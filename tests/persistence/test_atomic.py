@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,60 @@ import numpy as np
 import pytest
 
 from ccmem import CheckpointError, IncrementalWTA, load
-from ccmem.persistence.atomic import locked
+from ccmem.persistence.atomic import atomic_file, locked, remove_leftovers
 from ccmem.persistence.tensorfile import FormatError, dump, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
+
+
+def test_files_and_folders_reach_the_disk_before_they_are_relied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noting(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink().name if sys.platform == "linux" else "")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    with atomic_file(tmp_path / "f") as temporary:
+        temporary.write_text("whole")
+        assert synced == []
+    if sys.platform == "linux":
+        assert synced == [temporary.name, tmp_path.name]
+    assert (tmp_path / "f").read_text() == "whole"
+
+
+def test_an_error_before_anything_is_written_is_the_one_that_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), atomic_file(tmp_path / "f"):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_of_any_machine_are_removed_by_who_holds_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".m.elsewhere.1-0.tmp").write_text("half")
+    (tmp_path / ".other.elsewhere.1-0.tmp").write_text("half")
+    remove_leftovers(tmp_path / "m")
+    assert [file.name for file in tmp_path.iterdir()] == [".other.elsewhere.1-0.tmp"]
+    monkeypatch.setattr(Path, "glob", lambda *_: [tmp_path / "gone.tmp"])  # somebody else was quicker
+    remove_leftovers(tmp_path / "m")
+
+
+def test_truth_values_are_nought_or_one(tmp_path: Path) -> None:
+    head, arrays = dump({"a": np.array([True, False])}, {})
+    for value, good in ((1, True), (2, False)):
+        file = tmp_path / "f"
+        file.write_bytes(head + bytes([value, 0]))
+        with file.open("rb") as stream:
+            header = read_header(stream, file.stat().st_size)
+            if good:
+                assert read_arrays(stream, header, 2)["a"].tolist() == [True, False]
+            else:
+                with pytest.raises(FormatError):
+                    read_arrays(stream, header, 2)
+    assert len(arrays) == 1
 
 
 def test_a_lock_tells_its_holder_and_nothing_of_the_one_before(tmp_path: Path) -> None:

@@ -75,11 +75,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--every", metavar="ROWS", type=_positive, default=1_000_000, help="rows between checkpoints (default 1000000)"
     )
     parser.add_argument(
-        "--every-seconds", metavar="S", type=float, default=60.0, help="longest time between checkpoints (default 60)"
+        "--every-seconds",
+        metavar="S",
+        type=_seconds,
+        default=60.0,
+        help="longest time between checkpoints (default 60)",
     )
     parser.add_argument("--events", metavar="FILE", help="append new blocks and recalls to FILE as lines of JSON")
     parser.add_argument("--max-rows", metavar="N", type=_positive, help="stop after N rows")
-    parser.add_argument("--max-seconds", metavar="S", type=float, help="stop after S seconds")
+    parser.add_argument("--max-seconds", metavar="S", type=_seconds, help="stop after S seconds")
     parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
     parser.add_argument(
         "--skip-seen", action="store_true", help="skip as many rows of standard input as were read from it before"
@@ -341,9 +345,19 @@ def _window(text: str) -> str | int:
 
 
 def _positive(text: str) -> int:
-    value = int(text.replace("_", ""))
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number >= 1")
+    digits = text.replace("_", "")
+    if not (digits.isascii() and digits.isdigit() and int(digits[:4000]) >= 1):
+        raise argparse.ArgumentTypeError(f"{text[:40]} is not a whole number >= 1")
+    return int(digits[:4000])
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:  # nor NaN
+        raise argparse.ArgumentTypeError(f"{text[:40]} is not a number of seconds")
     return value
 
 

@@ -31,8 +31,8 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import FloatArray
 from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels.rows import check_rows
-from ccmem.layers._signal import N_MOMENTS, bands, choose_period, describe, waves
-from ccmem.memory import Event
+from ccmem.layers._signal import BAND_EDGES, N_MOMENTS, bands, choose_period, describe, waves
+from ccmem.memory import Event, check_size
 from ccmem.parameters import Rule, check_parameters, choice, either, integer, optional
 
 LOOKS = (256, 512, 1024)
@@ -169,6 +169,7 @@ class WindowLayer(GuardedEstimator, TransformerMixin, BaseEstimator):  # type: i
     def _set_window(self, window: int) -> None:
         self.window_ = max(8, window)
         self.hop_ = min(self.window_, int(self.hop)) if self.hop is not None else max(1, self.window_ // _HOPS)
+        check_size(16 * self.window_ * BAND_EDGES[-1], f"windows of {self.window_:,} rows")
         self._edges = bands(self.window_)
         self._table = waves(self.window_)
 

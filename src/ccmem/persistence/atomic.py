@@ -28,8 +28,6 @@ def atomic_write(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
     with atomic_file(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
@@ -40,6 +38,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.tmp")
     try:
         yield temporary
+        _sync(temporary, os.O_RDWR)  # a rename may reach the disk before what the file holds
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o777)
         temporary.replace(target)
@@ -48,7 +47,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         if isinstance(problem, OSError) and problem.errno is not None and problem.filename is None:
             problem.filename = str(target)  # a disk that is full does not say what it was asked to hold
         raise
-    _sync_folder(target.parent)
+    if os.name == "posix":  # so that the rename survives a power cut; Windows cannot sync folders
+        _sync(target.parent, os.O_RDONLY)
 
 
 def file_to_write(path: str | os.PathLike[str]) -> Path:
@@ -91,14 +91,13 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut; where folders cannot be synced (Windows), the system must do."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _sync(path: Path, how: int) -> None:
+    """Bring a file or a folder to the disk."""
+    handle = os.open(path, how)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class BusyError(OSError):
