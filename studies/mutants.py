@@ -1,13 +1,13 @@
 """Planted errors: change one thing in a function, run the tests that call it, and see whether any turns red.
 
-    python -m studies.mutants --out studies/evidence/mutants.jsonl
+    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
     python -m studies.mutants --module ccmem.streams.csv --number 20
 
 The tests run without the JIT, in one process that has collected them once. First each is run as it is, to see that it
 passes, which functions it calls and how long it takes. Then, in a fork for every planted error, the function's code is
 replaced and the tests that call it are run, quickest first, until one fails or runs ten times as long as it should. All
 times are of the processor: a busy machine changes nothing. An error that nothing notices is a survivor: a test is
-missing, or nothing that can be seen has changed (`studies/evidence/mutants_survivors.json` says why). Runs go on with
+missing, or nothing that can be seen has changed (`mutants_survivors.json` beside --out says why). Runs go on with
 what --out does not have yet, and forget what it has of functions that have changed since.
 """
 
@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 from studies.mutants_named import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
-REASONS = ROOT / "studies" / "evidence" / "mutants_survivors.json"
+REASONS = ROOT / "studies" / "evidence" / "reliability" / "mutants_survivors.json"
 EVERY = "tests/test_every_model.py"
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "kernels and models": (
@@ -232,7 +232,7 @@ class Runner:
     def pytest_runtestloop(self, session: Any) -> bool:
         """Run all as it is, then with each error."""
         items = [item for item in session.items if "subprocess" not in _source(item)]
-        seconds, calls = self._first(items)
+        seconds, calls = self._first_or_known(items)
         self.say(f"{len(seconds)} of {len(items)} tests pass in time; they take {sum(seconds.values()):.0f} s")
         for mutant in self.chosen:
             if time.monotonic() > self.args.end:
@@ -250,6 +250,20 @@ class Runner:
 
     def _run(self, item: Any) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+
+    def _first_or_known(self, items: list[Any]) -> tuple[dict[int, float], dict[int, set[tuple[str, str]]]]:
+        """What :meth:`_first` finds, kept for the next piece of a run if --out says where."""
+        if not self.args.out:
+            return self._first(items)
+        digest = hashlib.sha256("".join(item.nodeid for item in items).encode())
+        for file in sorted((*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))):
+            digest.update(file.read_bytes())
+        kept = Path(tempfile.gettempdir()) / f"ccmem-mutants-{digest.hexdigest()[:16]}.json"
+        if not kept.exists():
+            seconds, calls = self._first(items)
+            kept.write_text(json.dumps([[i, t, sorted(calls[i])] for i, t in seconds.items()]))
+        found = json.loads(kept.read_text())
+        return {i: t for i, t, _ in found}, {i: set(map(tuple, called)) for i, _, called in found}
 
     def _first(self, items: list[Any]) -> tuple[dict[int, float], dict[int, set[tuple[str, str]]]]:
         """Which tests pass within ``--slowest`` seconds, how long they take and what they call."""
@@ -381,8 +395,8 @@ def main() -> None:
     parser.add_argument("--module", action="append", help="only in this module, such as ccmem.streams.csv")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only in the modules of this group")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--slowest", type=float, default=6.0, help="leave out tests of more seconds (default 6)")
-    parser.add_argument("--seconds", type=float, default=40.0, help="most seconds of tests for an error (default 40)")
+    parser.add_argument("--slowest", type=float, default=4.0, help="leave out tests of more seconds (default 4)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of tests for an error (default 15)")
     parser.add_argument("--out", metavar="FILE", help="append what became of each error as a line of JSON, and go on")
     parser.add_argument("--minutes", type=float, default=1e6, help="plant no more after so many minutes")
     args = parser.parse_args()
