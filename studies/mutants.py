@@ -35,53 +35,11 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from studies.mutants_groups import GROUPS, NAMED_ONLY
 from studies.mutants_named import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
 REASONS = ROOT / "studies" / "evidence" / "reliability" / "mutants_survivors.json"
-EVERY = "tests/test_every_model.py"
-GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "kernels and models": (
-        ("kernels.competition", "kernels.update", "models.wta", "models.gmm", "models.artc2a", "models.ccm",
-         "models._blocks", "models._distance", "models._recall", "memory", "base"),
-        ("tests/kernels/test_competition.py", "tests/kernels/test_update.py", "tests/kernels/test_sketch.py",
-         "tests/models/test_wta.py", "tests/models/test_gmm.py", "tests/models/test_artc2a.py",
-         "tests/models/test_ccm.py", EVERY),
-    ),
-    "metrics and protocol": (
-        ("metrics.retention", "metrics.events", "metrics.segments", "experiments.protocol"),
-        ("tests/metrics", "tests/experiments/test_protocol.py"),
-    ),
-    "persistence": (
-        ("persistence.atomic", "persistence.tensorfile", "persistence.values", "persistence.checkpoint",
-         "persistence.memories"),
-        ("tests/persistence", "tests/commands/test_hostile.py"),
-    ),
-    "streams and learner": (
-        ("streams.csv", "streams.ndjson", "streams.lines", "streams.progress", "streams.tables", "streams.files",
-         "streams.arrays", "streams.prefetch", "living.learner", "living.events", "living.scaling"),
-        ("tests/streams/test_lines.py", "tests/streams/test_files.py", "tests/commands/test_hostile.py",
-         "tests/commands/test_living.py"),
-    ),
-    "readout, guard and predictors": (
-        ("readout", "kernels.votes", "guard", "labels", "predictors.mlp", "predictors.gated", "predictors.network",
-         "predictors._estimator", "predictors._optimizers", "predictors.discriminant"),
-        ("tests/test_readout.py", "tests/test_guard.py", "tests/predictors"),
-    ),
-    "commands and data sets": (
-        ("commands.learn", "commands.predict", "commands.inspect", "commands.datasets", "datasets.cache",
-         "datasets.idx", "parameters", "kernels.rows", "streams.sources"),
-        ("tests/commands/test_hostile.py", "tests/test_guard.py"),
-    ),
-    "adaptive": (
-        ("models.adaptive.kernels", "models.adaptive.change", "models.adaptive.merging", "models.adaptive.signature",
-         "models.adaptive.decision", "models.adaptive.columns"),
-        ("tests/models/test_adaptive.py", EVERY),
-    ),
-}  # fmt: skip
-"""Modules that are tried together, and the tests that are run for them."""
-NAMED_ONLY = "commands and data sets"
-"""A group in which nothing is planted at random."""
 LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
 SWAPS: dict[type, type] = {
