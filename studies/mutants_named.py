@@ -44,7 +44,12 @@ UNDONE: tuple[Change, ...] = (
     ("guard", "                guard.wait_for_readers()", "                pass"),
     ("guard", "        with guard.lock:", "        if True:"),
     ("guard", "if guard.readers and get_ident() in guard.readers:", "if False:"),
-    ("guard", "        if self.is_mine() and self.depth == 1:", "        if False:"),
+    ("guard", "            if self.depth > 1:", "            if False:"),
+    ("guard", "            self.readers[get_ident()] = True\n            self.lock.release()", "            pass"),
+    ("guard", "            if guard.to_notify is not None and guard.depth == 1:", "            if False:"),
+    ("models._blocks", "            guard_of(self).to_notify = self\n            return", "            pass"),
+    ("layers.stack", "        share_guard(self, fresh)", "        pass"),
+    ("layers.window", ' if name != "_guard")', ")"),
     ("guard", "return copy.deepcopy(state)", "return state"),
     ("persistence.checkpoint", "model._while_reading(_write, path, content)", "_write(path, content)"),
     # files that grow
