@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ccmem import CheckpointError, IncrementalWTA, load
+from ccmem.persistence import tensorfile
 from ccmem.persistence.atomic import atomic_file, locked, remove_leftovers
 from ccmem.persistence.tensorfile import FormatError, dump, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
@@ -66,6 +67,23 @@ def test_truth_values_are_nought_or_one(tmp_path: Path) -> None:
                 with pytest.raises(FormatError):
                     read_arrays(stream, header, 2)
     assert len(arrays) == 1
+
+
+def test_a_header_of_absurd_length_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head, _ = dump({}, {"x": "y" * 100})
+    file = tmp_path / "f"
+    file.write_bytes(head)
+    for longest, good in ((len(head) - 8, True), (len(head) - 9, False)):
+        monkeypatch.setattr(tensorfile, "_LONGEST_HEADER", longest)
+        with file.open("rb") as stream:
+            if good:
+                read_header(stream, len(head))
+            else:
+                with pytest.raises(FormatError, match="not a safetensors file"):
+                    read_header(stream, len(head))
+    monkeypatch.undo()
+    with file.open("rb") as stream, pytest.raises(FormatError, match="not a safetensors file"):
+        read_header(stream, len(head) - 1)
 
 
 def test_a_lock_tells_its_holder_and_nothing_of_the_one_before(tmp_path: Path) -> None:
