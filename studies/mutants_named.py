@@ -87,6 +87,7 @@ UNDONE: tuple[Change, ...] = (
     ("readout", "self._votes = aligned(self._votes)", "pass"),
     ("base", "**{name: aligned(array) for name", "**{name: array for name"),
     ("predictors._estimator", "arrays = {name: aligned(array)", "arrays = {name: array"),
+    ("deviations", "aligned(self.scatter), aligned(self.buffer)", "self.scatter, self.buffer"),
     ("predictors.discriminant", "Statistics(*map(aligned, self._state))", "Statistics(*self._state)"),
     (
         "predictors._estimator",

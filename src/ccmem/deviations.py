@@ -16,6 +16,7 @@ import numpy as np
 
 from ccmem._typing import FloatArray
 from ccmem.kernels.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
+from ccmem.memory import aligned
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
@@ -32,6 +33,10 @@ class SharedMetric:
         self.buffer = np.zeros((ROWS, n_features), np.float32)
         self.count = self.waiting = 0
         self._made: list[Any] = []
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)  # unpickled arrays may be read-only maps of a file; learning writes to them
+        self.scatter, self.buffer = aligned(self.scatter), aligned(self.buffer)
 
     def n_accepted(self) -> int:
         """How many samples may be learned until :meth:`note` must see them."""
