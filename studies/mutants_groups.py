@@ -33,7 +33,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "commands and data sets": (
         ("commands.learn", "commands.predict", "commands.inspect", "commands.datasets", "datasets.cache",
-         "datasets.idx", "parameters", "kernels.rows", "streams.sources", "layers.stack", "layers.window", "deviations"),
+         "datasets.idx", "parameters", "kernels.rows", "streams.sources", "layers.stack",
+         "layers.window", "deviations"),
         ("tests/commands/test_hostile.py", "tests/test_guard.py"),
     ),
     "adaptive": (
