@@ -20,14 +20,26 @@ PACKAGE = Path(ccmem.__file__).parent
 needs_jit = pytest.mark.skipif(not JIT_ENABLED, reason="nothing is compiled with the JIT off")
 
 
-def run(code, source, cache, **environment):
+def run(code, source, cache, input=None, check=True, **environment):
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(source), "CCMEM_KERNEL_CACHE": str(cache), **environment},
         capture_output=True,
         text=True,
-        check=True,
+        input=input,
+        check=check,
     )
+
+
+@needs_jit
+def test_kernels_that_check_their_bounds_are_kept_apart(tmp_path):
+    code = (
+        "import sys; import numpy as np; from ccmem.memory import JOURNALED, note; counters = np.zeros(3, np.int64);"
+        "counters[JOURNALED] = int(sys.stdin.read()); note(counters, np.zeros((2, 6), np.int64), 0, 0, 0, 0)"
+    )
+    for environment, line, good in ({}, "1", True), ({"NUMBA_BOUNDSCHECK": "1"}, "5", False):
+        done = run(code, PACKAGE.parent, tmp_path, input=line, check=good, **environment)
+        assert ("IndexError" in done.stderr) is not good
 
 
 @needs_jit

@@ -57,12 +57,13 @@ def _cache_root() -> Path | None:
 
 @cache
 def _cache_of(source: str) -> Path | None:
-    """The folder for kernels of a source file, named after the content of all it depends on."""
+    """The folder for kernels of a source file, named after the content of all it depends on, and how it is compiled."""
     root, file = _cache_root(), Path(source)
     if root is None or not file.is_file():  # typed into a notebook, say
         return None
     try:
-        folder = root / f"{file.stem}-{source_digest(file)}"
+        checked = "-checked" if numba.config.BOUNDSCHECK else ""  # numba's cache would take the one for the other
+        folder = root / f"{file.stem}-{source_digest(file)}{checked}"
         folder.mkdir(exist_ok=True)
         os.utime(folder)
         return folder
