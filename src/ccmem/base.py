@@ -42,8 +42,12 @@ Observer = Callable[[int, FloatArray], Any]
 
 
 class CompetitiveMemory(
-    GuardedEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator
-):  # type: ignore[misc]
+    GuardedEstimator,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Base of the memories: an online clusterer with the scikit-learn interface.
 
     A model adds its parameters, rules for them, the names of those that fix the shape of the memory, a state, settings
