@@ -32,7 +32,7 @@ from ccmem._typing import FloatArray
 from ccmem.guard import GuardedEstimator, learning, reading
 from ccmem.kernels.rows import check_rows
 from ccmem.layers._signal import BAND_EDGES, N_MOMENTS, bands, choose_period, describe, waves
-from ccmem.memory import Event, check_size
+from ccmem.memory import Event, aligned, check_size
 from ccmem.parameters import Rule, check_parameters, choice, either, integer, optional
 
 LOOKS = (256, 512, 1024)
@@ -266,6 +266,12 @@ class WindowLayer(GuardedEstimator, TransformerMixin, BaseEstimator):  # type: i
             most = max(most, self.window_ - 1)
         if len(rows) > most or counts[0] != counts[1] * (self.hop_ or 0) + len(rows):
             raise ValueError("WindowLayer: the rows that wait do not fit its counters")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for name in ("_rows", "_table", "_edges"):  # unpickled arrays may be read-only maps of a file
+            if name in state:
+                setattr(self, name, aligned(state[name]))
 
     def _given(self) -> int | None:
         return None if self.window == "auto" else int(self.window)
