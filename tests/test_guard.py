@@ -230,6 +230,39 @@ def test_threads_that_share_a_layer(make: Callable[[], Any], tmp_path: Path) -> 
     assert guard_of(layer.fit(ROWS)) is guard  # others may be waiting at it
 
 
+def test_threads_that_share_a_rival(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ccmem.rivals import FineTuning, NearestNeighbour
+
+    inside: list[str] = []
+
+    def alone(name: str, method: Any) -> Any:
+        def checked(self: Any, *args: Any) -> Any:
+            assert inside == []
+            inside.append(name)
+            result = method(self, *args)
+            inside.remove(name)
+            return result
+
+        return checked
+
+    for name in ("_learn", "_answer"):
+        monkeypatch.setattr(NearestNeighbour, name, alone(name, getattr(NearestNeighbour, name)))
+    model = NearestNeighbour(max_floats=10_000).partial_fit(ROWS, LABELS)
+
+    def teach() -> None:
+        for _ in range(50):
+            model.partial_fit(ROWS, LABELS)
+
+    def ask() -> None:
+        for _ in range(50):
+            model.predict(ROWS)
+
+    in_threads(teach, teach, ask)
+    other = FineTuning(hidden_sizes=(5,)).partial_fit(ROWS, LABELS)
+    guard = guard_of(other)
+    assert guard_of(other.fit(ROWS, LABELS)) is guard
+
+
 @pytest.mark.parametrize("kind", ["clusterer", "classifier", "detector", "detector of windows"])
 def test_threads_that_share_a_river_model(kind: str) -> None:
     pytest.importorskip("river")

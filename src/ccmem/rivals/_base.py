@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
+from ccmem.guard import GuardedEstimator, learning
 from ccmem.kernels.rows import check_rows
 from ccmem.labels import check_labels
 from ccmem.parameters import Rule, check_parameters, integer, number, optional
@@ -21,7 +22,7 @@ class DoesNotFit(ValueError):  # noqa: N818 - reads as a sentence where it is ca
     """A rival cannot run in its budget of floats."""
 
 
-class Rival(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Rival(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the rivals: a classifier for streams that never holds more than ``max_floats`` numbers between samples.
 
     Counted are weights, exemplars, prototypes, statistics, optimizer state, and one number for the label of everything
@@ -68,6 +69,7 @@ class Rival(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Learning ----------------------------------------------------------------------------------------------------
 
+    @learning
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels in order, as one task."""
         if y is None:
@@ -78,6 +80,7 @@ class Rival(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._adopt(fresh)
         return self
 
+    @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn the rows of ``X`` in order; ``classes`` may announce labels that are still to come."""
         if self.__sklearn_is_fitted__():
@@ -90,8 +93,8 @@ class Rival(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, fresh: Self) -> None:
         self.__dict__.pop("feature_names_in_", None)
-        parameters = self.get_params(deep=False)
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in parameters)
+        own = (*self.get_params(deep=False), "_guard")
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         name = type(self).__name__
@@ -135,6 +138,7 @@ class Rival(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Reading -----------------------------------------------------------------------------------------------------
 
+    @learning  # some keep what they make for an answer
     def predict(self, X: Any) -> Any:
         """The label of every row."""
         self._require_start()
@@ -212,6 +216,7 @@ class TaskRival(Rival):
             if len(ends) and self._seen in (self.task_ends or ()):
                 self.end_task()
 
+    @learning
     def end_task(self) -> Self:
         """Say that the task at hand is over: now it is learned. For those who do not know ``task_ends`` before."""
         self._require_start()
