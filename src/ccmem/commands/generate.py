@@ -9,8 +9,8 @@ from typing import Any
 
 EXAMPLE = """\
 examples:
-  ccmem generate drift sensors.parquet
-  ccmem generate drift sensors.csv --rows 20000 --features 6 --missing-labels 0.2 --changes changes.json
+  ccmem generate drift sensors.csv
+  ccmem generate drift sensors.parquet --features 6 --missing-labels 0.2 --changes changes.json
 
 drift is a machine with sensors. It works in one of several states at a time, stays there for a while, and comes back to
 states it was in before. Every state has its own pattern over the sensors; on top of it come a daily cycle, a slow drift

@@ -16,7 +16,9 @@ examples:
   ccmem inspect memory.safetensors --plot memory.png
   ccmem inspect memory.safetensors --json | jq .blocks
 """
-_KINDS = ("new_block", "recall")
+_KINDS = ("new_block", "recall", "column_lost", "column_back")
+_OF_BLOCKS = 2
+"""So many of them change the block in use; the others have a column where those have the block that was left."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print (and draw) the content of a checkpoint."""
+    from ccmem.commands._inspect_text import score_text, text_of
     from ccmem.persistence.checkpoint import read_checkpoint
 
     checkpoint = read_checkpoint(args.checkpoint, build=False)
@@ -42,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
     }
     with _doubting(args.checkpoint):
         facts |= describe(checkpoint.content)
-        text = _text(facts, max(args.events, 0))
+        text = text_of(facts, max(args.events, 0))
         document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
     if args.changes:
         facts["score"] = _score(facts["events"], Path(args.changes))
-        text += "\n\n" + _score_text(facts["score"])
+        text += "\n\n" + score_text(facts["score"])
         document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
     print(document if args.json else text)
     if args.plot:
@@ -121,8 +124,15 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     members = equal if members is None else _per_unit(members, n_units)
     sums = np.zeros((n_blocks, 3), np.int64)
     np.add.at(sums, members, np.array([np.ones_like(wins), wins > 0, wins]).T)
+    given = {int(block): str(name) for block, name in fitted.get("block_names", [])}
     blocks: list[dict[str, Any]] = [
-        {"block": block, "units": units, "used": used, "wins": won}
+        {
+            "block": block,
+            **({"name": given[block]} if block in given else {}),
+            "units": units,
+            "used": used,
+            "wins": won,
+        }
         for block, (units, used, won) in enumerate(sums.tolist())
     ]
     if votes is not None and classes is not None and len(classes):
@@ -198,65 +208,14 @@ def _stream(learner: Any) -> dict[str, Any] | None:
 def _event(kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0) -> dict[str, Any]:
     """A line of a checkpoint's events; those of earlier versions say nothing of uncertainty."""
     onset = max(0, step - count + 1)
-    blocks = {"kind": _KINDS[kind], "step": step, "from_block": origin, "to_block": target}
-    return {**blocks, "count": count, "onset": onset, "uncertainty": uncertainty}
-
-
-def _text(facts: dict[str, Any], n_events: int) -> str:
-    saved = f"saved by ccmem {facts['library_version']}, digest {facts['digest'][:12]}"
-    lines = [f"{facts['file']}: {facts['model']}, {saved}"]
-    lines.append("parameters  " + ", ".join(f"{k}={v}" for k, v in facts["parameters"].items()))
-    learner = facts["learner"]
-    if learner is not None:
-        names = learner["features"]
-        shown = ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
-        label = learner["label"] or "none"
-        lines.append(f"columns     {shown or 'not yet known'}; label {label}; scale {learner['scale']}")
-        bad = f", {learner['bad_rows']:,} bad rows skipped" if learner["bad_rows"] else ""
-        lines.append(f"learned     {learner['rows_learned']:,} rows{bad}")
-        for entry in learner["files"][-5:]:
-            file = Path(entry["file"])
-            name = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-            lines.append(f"  {entry['rows']:>11,} of {name}{'' if entry['complete'] else ' (to be continued)'}")
-    if not facts["rows_seen"]:
-        return "\n".join(map(_on_one_line, [*lines, "nothing learned yet"]))
-    if "weights" in facts:
-        taught = f"{facts['rows_seen']:,} samples seen, {facts['rows_taught']:,} of them with a label"
-        labels = ", ".join(facts["labels"])
-        lines.append(f"network     {taught}; {facts['weights']:,} weights; labels {labels}")
-        return "\n".join(map(_on_one_line, lines))
-    shape = f"{facts['units']} units of {facts['features']} features ({facts['dtype']})"
-    lines.append(f"memory      {facts['rows_seen']:,} samples seen, {shape}")
-    if facts["block_in_use"] is not None:
-        lines.append(f"            block {facts['block_in_use']} in use, alarm at {facts['alarm']}")
-    lines += ["", f"{'block':>5} {'units':>6} {'used':>6} {'wins':>12}  labels"]
-    for block in facts["blocks"][:50]:
-        votes = block.get("labels", {})
-        total = sum(votes.values())
-        told = ", ".join(f"{label} {count / total:.1%}" for label, count in list(votes.items())[:3]) if total else "-"
-        mark = "*" if block["block"] == facts["block_in_use"] else " "
-        lines.append(f"{block['block']:>4}{mark} {block['units']:>6} {block['used']:>6} {block['wins']:>12,}  {told}")
-    if len(facts["blocks"]) > 50:
-        lines.append(f"  ... and {len(facts['blocks']) - 50} more blocks (--json shows all)")
-    if facts["events"]:
-        new = sum(event["kind"] == "new_block" for event in facts["events"])
-        lines += ["", f"events      {new} new blocks, {len(facts['events']) - new} recalls; the latest:"]
-        for event in facts["events"][len(facts["events"]) - n_events :] if n_events else []:
-            what = "new block" if event["kind"] == "new_block" else "recall"
-            blocks = f"{event['from_block']} -> {event['to_block']}"
-            began = f"began at {event['onset']:,}" + (f" ± {event['uncertainty']:,}" if event["uncertainty"] else "")
-            lines.append(f"{event['step']:>13,}  {what:<10} {blocks:<10} {began}")
-    return "\n".join(map(_on_one_line, lines))
-
-
-def _on_one_line(text: str) -> str:
-    """A line as it may be printed: labels and names of columns come from files, and terminals obey what they hold."""
-    from ccmem.cli import printable
-
-    return printable(text).replace("\n", "\\n")
-
-
-def _score_text(score: dict[str, Any]) -> str:
-    found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
-    delay = f"median delay {score['median_delay']} samples, onset off by {score['median_onset_error']}"
-    return f"{found}, {delay}; {score['right_recalls']} of {score['returns']} returns to the right block"
+    column = {} if kind < _OF_BLOCKS else {"column": origin}
+    blocks = {"from_block": target if column else origin, "to_block": target}
+    return {
+        "kind": _KINDS[kind],
+        "step": step,
+        **blocks,
+        **column,
+        "count": count,
+        "onset": onset,
+        "uncertainty": uncertainty,
+    }

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 examples:
-  ccmem generate drift sensors.parquet
-  ccmem learn sensors.parquet --label state --checkpoint memory.safetensors --events events.jsonl
+  ccmem generate drift sensors.csv
+  ccmem learn sensors.csv --label state --checkpoint memory.safetensors --events events.jsonl
   tail -f log.ndjson | ccmem learn - --format ndjson --features a,b,c --checkpoint memory.safetensors
   ccmem learn more/*.csv --checkpoint memory.safetensors
   ccmem learn vibration.csv --window auto --events events.jsonl
-  ccmem learn sensors.parquet --watch
+  ccmem learn sensors.csv --watch
 
 If the checkpoint exists, learning resumes from it, with its model, columns and scaling. It remembers how many rows of
 every file it has learned: a file that has grown resumes at its next row, files learned in full are skipped, and each

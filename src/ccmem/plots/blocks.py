@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.colours import GREY, INK, block_colour
+from ccmem.colours import GREY, INK, PALE, block_colour
 from ccmem.plots._figure import memory_of, new_figure
 from ccmem.plots.grids import stretched
 
@@ -76,17 +76,25 @@ def _columns(memory: Any) -> list[str]:
 
 
 def _bars(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
-    columns = _columns(memory)
-    figure = figure or new_figure(1.6 + 1.75 * len(shown), 0.9 + 0.27 * len(columns))
+    """A bar a column, from the lowest to the highest that any block has: columns may be in any units."""
+    columns, profiles = _columns(memory), [memory._profile(block) for block in shown.tolist()]
+    levels, spreads = (np.array([profile[part] for profile in profiles]) for part in (0, 1))
+    low, high = (levels - spreads).min(axis=0), (levels + spreads).max(axis=0)
+    width = np.where(high > low, high - low, 1)
+    figure = figure or new_figure(1.6 + 1.9 * len(shown), 0.9 + 0.27 * len(columns))
     row = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
     places = np.arange(len(columns))
-    for axes, block, name in zip(row, shown.tolist(), names, strict=True):
-        profile = memory._profile(block)
-        axes.barh(places, profile.level, color=block_colour(block), height=0.7)
-        axes.errorbar(profile.level, places, xerr=profile.spread, fmt="none", ecolor=INK, elinewidth=0.8)
-        axes.set_title(name, color=block_colour(block), weight="bold", fontsize=10)
-        axes.spines[["top", "right", "bottom"]].set_visible(False)
+    for axes, block, name, level, spread in zip(row, shown.tolist(), names, levels, spreads, strict=True):
+        shares = (level - low) / width
+        axes.barh(places, 1, color=PALE, alpha=0.45, height=0.7)
+        axes.barh(places, shares, color=block_colour(block), height=0.7)
+        axes.errorbar(shares, places, xerr=spread / width, fmt="none", ecolor=INK, elinewidth=0.8)
+        for place, value in zip(places, level, strict=True):
+            axes.text(1.04, place, f"{value:.3g}", va="center", fontsize=8, color=GREY)
+        axes.set_title(name, color=block_colour(block), weight="bold", fontsize=10, loc="left")
+        axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=8, labelcolor=GREY)
+        axes.set(xlim=(0, 1.35), xticks=[])
     row[0].set_yticks(places, columns)
     row[0].invert_yaxis()
     return figure

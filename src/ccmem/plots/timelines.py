@@ -91,7 +91,8 @@ def timeline(
 
 def draw_lanes(axes: Any, memory: Any) -> None:
     """A lane a block, filled while it was in use; events between the lanes."""
-    events, rows, n_blocks = memory.events_, memory.n_samples_seen_, _n_blocks(memory)
+    events = [event for event in memory.events_ if event.from_block != event.to_block]  # not those of columns
+    rows, n_blocks = memory.n_samples_seen_, _n_blocks(memory)
     names = getattr(memory, "block_names_", {})
     first = events[0].from_block if events else getattr(memory, "task_pointer_", 0)
     edges = [0, *(event.step for event in events), rows]
@@ -107,10 +108,14 @@ def draw_lanes(axes: Any, memory: Any) -> None:
         )
         axes.broken_barh(parts, (block - thick / 2, thick), color=block_colour(block), linewidth=0.5 if many else 0)
     for kind, (mark, _, colour, words) in SIGNS.items():
-        some = [event for event in events if event.kind == kind]
-        word = f"{len(some)} {words if kind == 'recall' or len(some) == 1 else words + 's'}"
+        some = [event for event in memory.events_ if event.kind == kind]
+        if kind.startswith("column") and not some:
+            continue
+        word = f"{len(some)} {words + 's' if kind == 'new_block' and len(some) != 1 else words}"
         axes.plot([], [], mark, color=colour, label=word, markersize=6)
-        if len(events) <= ARROWS and n_blocks <= MOST_LABELS:
+        if kind.startswith("column"):
+            _draw_columns(axes, memory, some, mark, colour)
+        elif len(events) <= ARROWS and n_blocks <= MOST_LABELS:
             _draw_arrows(axes, some, colour, words if len(events) <= WORDS else None, kind == "recall", rows)
         elif not many:
             axes.plot([e.step for e in some], [e.to_block for e in some], mark, color=colour, markersize=4, mec="white")
@@ -122,8 +127,8 @@ def draw_lanes(axes: Any, memory: Any) -> None:
     axes.set_yticks(list(shown), [_short(names.get(block, f"block {block}")) for block in shown])
     for label, block in zip(axes.get_yticklabels(), shown, strict=True):
         label.set(color=block_colour(block), weight="bold")
-    if events:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=9, labelcolor=GREY)
+    if memory.events_:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False, fontsize=9, labelcolor=GREY)
 
 
 def alarm_of(rejected: Any, resets: Sequence[int]) -> IntArray:
@@ -159,6 +164,16 @@ def _draw_arrows(axes: Any, events: Any, colour: str, words: str | None, bold: b
                 weight="bold" if bold else "normal",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
             )
+
+
+def _draw_columns(axes: Any, memory: Any, events: Any, mark: str, colour: str) -> None:
+    """Columns that were lost or are back: a mark on the lane in use, with the column's name if there are few."""
+    names = getattr(memory, "feature_names_in_", None)
+    axes.plot([e.step for e in events], [e.to_block for e in events], mark, color=colour, mec="white", markersize=8)
+    for event in events if len(events) <= WORDS else ():
+        name = f"column {event.column}" if names is None else str(names[event.column])
+        place = {"xytext": (0, -14 if mark == "v" else 9), "textcoords": "offset points", "ha": "center"}
+        axes.annotate(_short(name), (event.step, event.to_block), **place, fontsize=8, color=colour)
 
 
 def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
