@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("matplotlib")
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples" / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+def test_links_open_notebooks_that_are_there() -> None:
+    """Colab opens what lies in the repository that pyproject.toml names."""
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    place = home.replace("https://github.com/", "https://colab.research.google.com/github/") + "/blob/main/"
+    pages = [*NOTEBOOKS, ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    found = [link for page in pages for link in re.findall(r"https://colab[^)\s\"]+ipynb", page.read_text())]
+    assert {ROOT / link.removeprefix(place) for link in found} == set(NOTEBOOKS)
+    for notebook in NOTEBOOKS:
+        assert f"{place}examples/notebooks/{notebook.name}" in notebook.read_text()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
