@@ -26,7 +26,7 @@ $(BIN)/python:
 # A stamp per set of extras, so that pip runs only when pyproject.toml has changed.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python
 	@echo "Installing ccmem[$*] into $(VENV) (once) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
 $(VENV)/.has-pytorch: | $(BIN)/python

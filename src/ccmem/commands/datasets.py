@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from typing import Any
 
 EPILOG = """\
@@ -36,9 +37,10 @@ def run(options: argparse.Namespace) -> int:
         print()
     else:
         for facts in found:
-            print(f"{facts['name']}: {facts['provenance']}\n  licence: {facts['licence']}\n  {facts['state']}")
+            said = f"{facts['name']}: {facts['provenance']}", f"  licence: {facts['licence']}", f"  {facts['state']}"
+            print("\n".join(textwrap.fill(line, 100, subsequent_indent="  ") for line in said))
             for note in facts["notes"]:
-                print(f"  note: {note}")
+                print(textwrap.fill(f"  note: {note}", 100, subsequent_indent="  "))
     return 1 if any(facts["failed"] for facts in found) else 0
 
 
