@@ -37,9 +37,7 @@ spectra /= np.linalg.norm(spectra, axis=1, keepdims=True)  # how loud it is shal
 
 # %%
 # Learned with the defaults. Three regimes, three blocks, and every return recognised.
-memory = AdaptiveCCM()
-for spectrum in spectra:
-    memory.learn_one(spectrum)
+memory = AdaptiveCCM().fit(spectra)
 for event in memory.events_:
     print(event)
 
