@@ -33,7 +33,7 @@ CHUNK = 512
 
 OWN: dict[str, Callable[[int], Any]] = {
     "memory, its own metric": lambda seed: Stack(
-        [PatchLayer(random_state=seed)], ModalClassifier(AdaptiveCCM(max_units=470), n_winners=5)
+        [PatchLayer(32, random_state=seed)], ModalClassifier(AdaptiveCCM(max_units=600), n_winners=3)
     ),
     "pixels, no layer": lambda seed: DiscriminantClassifier(),
 }
