@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys
@@ -65,25 +64,31 @@ def _spark_seconds(n_keys: int, rows_in_a_batch: int, batches: int) -> float:
             child = subprocess.Popen(
                 [sys.executable, *words], start_new_session=True, stdout=subprocess.DEVNULL, stderr=log
             )
-            ticks = 0
-            while child.poll() is None:  # those that end before the last look are counted by whom they belonged to
-                ticks = max(ticks, _ticks_of_group(child.pid))
-                time.sleep(0.1)
+            seconds, _ = _watched(child)
         assert child.returncode == 0, (work / "log").read_text()[-3000:]
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
-def _ticks_of_group(group: int) -> int:
-    """Processor time of all processes of a group, and of children they have waited for, in clock ticks (Linux)."""
-    total = 0
-    for process in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = process.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group:
-            total += sum(map(int, fields[11:15]))
-    return total
+def _watched(leader: subprocess.Popen[Any]) -> tuple[float, int]:
+    """Processor seconds of a process group until its leader ends, and the most memory one of them had, in KB (Linux).
+
+    A process that ends is counted by its parent, if that waits for it; what happens in the last 0.1 s is not.
+    """
+    most, peak = 0, 0
+    while leader.poll() is None:
+        ticks = 0
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[2]) == leader.pid:
+                    ticks += sum(map(int, fields[11:15]))
+                    lines = (folder / "status").read_text().splitlines()
+                    peak = max(peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+            except OSError:
+                continue
+        most = max(most, ticks)
+        time.sleep(0.1)
+    return most / os.sysconf("SC_CLK_TCK"), peak
 
 
 # Cost ---------------------------------------------------------------------------------------------------------------
@@ -167,19 +172,17 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         for shell in args.shells:
             store = work / "store"
             more = ["--dask", "local", "--workers", "2"] if shell == "dask" else ["--workers", shell]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             wall = time.monotonic()
-            done = subprocess.run(
-                command(work / "rows", store, *more), check=True, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
+            child = subprocess.Popen(
+                command(work / "rows", store, *more), stdout=subprocess.PIPE, text=True, start_new_session=True
             )
+            seconds, peak = _watched(child)
             wall = time.monotonic() - wall
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            told = json.loads(done.stdout)
+            told = json.loads(child.communicate()[0])
             size = sum(file.stat().st_size for file in (store / "memories").iterdir())
             facts["dask, 2 workers" if shell == "dask" else f"{shell} workers"] = {
-                **_rates(told["rows"], wall, used),
-                "largest_process_so_far_mb": round(after.ru_maxrss / 1024),
+                **_rates(told["rows"], wall, seconds),
+                "largest_process_mb": round(peak / 1024),
                 "keys": told["keys"],
                 "events": told["events"],
                 "store_bytes_per_key": round(size / told["keys"]),
