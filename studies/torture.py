@@ -158,6 +158,7 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
 
     from ccmem.commands import fleet
     from ccmem.fleet import local
+    from ccmem.fleet.processes import in_turn
 
     n, keys = 600, 5
     X = np.random.default_rng(rng.randrange(1000)).random((n, 2)) + np.repeat(np.eye(2), n // 2, axis=0)
@@ -169,7 +170,7 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
         parser = argparse.ArgumentParser()
         fleet.configure(parser)
         args = parser.parse_args([*words, "--buckets", "3", "--param", "n_slots=2"])
-        local.learn(fleet._store(args), args.sources, local.in_turn, round_rows=200)
+        local.learn(fleet._store(args), args.sources, in_turn, round_rows=200)
 
     def content(store: Path) -> dict[str, bytes]:
         files = sorted(file for file in store.rglob("*") if file.is_file() and file.suffix in (".arrow", ".parquet"))

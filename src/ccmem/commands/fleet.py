@@ -106,7 +106,9 @@ def _learn(args: argparse.Namespace) -> int:
 
         runner = on_dask(args.dask, args.workers)
     else:
-        runner = local.on_processes(args.workers or os.cpu_count() or 1)
+        from ccmem.fleet.processes import on_processes
+
+        runner = on_processes(args.workers or os.cpu_count() or 1)
     with runner as run_tasks:
         report = local.learn(
             store,

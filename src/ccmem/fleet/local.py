@@ -6,22 +6,17 @@ by key and order, steps each key, and writes its events and, last, its memories 
 rename, when it is complete; that of the memories is the commit. Either pass can be done again at any time and gives the
 same bytes, so a run that was killed, or a worker that died, costs time and nothing else.
 
-How the tasks of a pass are run is a function: one after the other, on a pool of processes (here), or on a cluster
-(:mod:`ccmem.fleet.dask`).
+How the tasks of a pass are run is a function: one after the other, on a pool of processes
+(:mod:`ccmem.fleet.processes`), or on a cluster (:mod:`ccmem.fleet.dask`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import multiprocessing
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -378,48 +373,3 @@ def _unite_events(store: Store, number: int) -> None:
     table = pa.concat_tables(found) if found else None
     if table is not None and table.num_rows:
         _write_parquet(parquet, table, store.events_file(number))
-
-
-# Ways to run tasks --------------------------------------------------------------------------------------------------
-
-
-def in_turn(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-    """One task after the other, in this process."""
-    for task in tasks:
-        yield perform(task)
-
-
-@contextlib.contextmanager
-def on_processes(workers: int) -> Iterator[Runner]:
-    """A runner on so many processes of this machine; they end when this process does, however that ends."""
-    if workers == 1:
-        yield in_turn
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_die_with_parent)
-
-    def run(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-        futures = [pool.submit(perform, task) for task in tasks]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool as problem:
-            raise OSError(
-                "a worker process ended without a word (killed, or out of memory); run the command again to resume"
-            ) from problem
-
-    try:
-        yield run
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
