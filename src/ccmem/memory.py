@@ -17,6 +17,7 @@ import numpy as np
 from ccmem._codes import MERGE as MERGE
 from ccmem._codes import MOVE as MOVE
 from ccmem._codes import NEW_BLOCK as NEW_BLOCK
+from ccmem._codes import QUESTION as QUESTION
 from ccmem._codes import RECALL as RECALL
 from ccmem._codes import REMOVE as REMOVE
 from ccmem._typing import FloatArray, IntArray

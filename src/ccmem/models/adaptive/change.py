@@ -34,10 +34,11 @@ from ccmem.models.adaptive.decision import (
     REFERENCE_WEIGHT,
     SHARED_WEIGHT,
     SPREAD,
-    decide,
+    ask,
     end_suspicion,
     evidence_for_change,
 )
+from ccmem.models.adaptive.merging import UNKNOWN
 from ccmem.models.adaptive.signature import (
     COUNT,
     DRIFT,
@@ -125,8 +126,8 @@ def update_reference(state: Any, settings: Any, statistics: FloatArray) -> None:
 
 
 @kernel_in_place
-def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
-    """Take a suspicious sample into its batch and the candidate; see what a full batch says."""
+def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
+    """Take a suspicious sample into its batch and the candidate; whether a full batch makes it ask about a change."""
     counters, scalars, vectors = state.counters, state.scalars, state.vectors
     total = counters[ALARM]
     within = total - counters[BATCHES] * settings.batch
@@ -142,11 +143,11 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
     shift(vectors[CANDIDATE], deviation, rate)
     counters[ALARM] = total + 1
     if within < settings.batch:
-        return
+        return False
     counters[BATCHES] += 1
     if counters[CERTAIN]:
-        decide(state, settings, total)
-        return
+        ask(state, UNKNOWN, total)
+        return True
     if strays(state, settings, settings.z_confirm, settings.z_wander):
         counters[AGAINST] += 1
     elif not strays(state, settings, 0.0, 0.0):
@@ -154,11 +155,13 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> None:
     speaks = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
     speaks = speaks or state.ages[counters[POINTER], SCALED] < PRIOR  # too young for columns to speak
     if counters[AGAINST] >= settings.least_batches and speaks:
-        decide(state, settings, total)
-    elif counters[AGAINST] <= 0 or counters[BATCHES] >= settings.most_batches:
+        ask(state, UNKNOWN, total)
+        return True
+    if counters[AGAINST] <= 0 or counters[BATCHES] >= settings.most_batches:
         if counters[AGAINST] > 0:
             learn_wander(state, total)
         end_suspicion(state, BATCH, 1.0 / within, 0.0)
+    return False
 
 
 @kernel_in_place

@@ -13,7 +13,7 @@ import numpy as np
 from ccmem.kernels.competition import dot, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled
-from ccmem.memory import NEW_BLOCK, RECALL, UNITS, note
+from ccmem.memory import JOURNALED, NEW_BLOCK, QUESTION, RECALL, SEEN, UNITS, note
 from ccmem.models._blocks import ALARM, BLOCKS, OWN_BLOCK, POINTER, BlockMemory
 from ccmem.models.adaptive.columns import (
     DOUBT,
@@ -245,7 +245,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
 
 @kernel_in_place
 def race(state: Any, settings: Any, h: float) -> bool:
-    """Whether a waiting block explains a certain shift so much better that it has returned; then recall it."""
+    """Whether a waiting block explains a certain shift so much better that it has returned; then ask for it."""
     counters, pointer, n = state.counters, state.counters[POINTER], min(state.counters[STAYED], 3)
     now, guess, scaled = state.columns[pointer], state.readings[GUESS : GUESS + 4], state.ages[pointer, SCALED]
     gather(state.readings, state.ring, counters[LATEST], n)
@@ -264,14 +264,42 @@ def race(state: Any, settings: Any, h: float) -> bool:
     if misfit(state, settings, best, total, settings.z_new) > 1.0:
         counters[ALARM] = counters[BATCHES] = 0
         return False
-    tell(state, settings, RECALL, best, total)
-    use(state, best, total, False, False)
+    ask(state, best, total)
     return True
 
 
 @kernel_in_place
+def ask(state: Any, block: int, total: int) -> None:
+    """Ask what to do: the candidate, of ``total`` samples, is that of a change (to ``block``, unless UNKNOWN)."""
+    note(state.counters, state.journal, QUESTION, state.counters[POINTER], block, total)
+
+
+@kernel_in_place
+def is_asking(state: Any) -> bool:
+    """Whether a question has not been answered yet."""
+    lines = state.counters[JOURNALED]
+    return lines > 0 and state.journal[lines - 1, 0] == QUESTION
+
+
+@kernel_in_place
+def answer(state: Any, settings: Any) -> None:
+    """Do what a change asks for. A kernel of its own, compiled at the first change: it is as large as all the rest."""
+    counters = state.counters
+    counters[JOURNALED] -= 1
+    question = state.journal[counters[JOURNALED]]
+    block, total = question[3], question[4]
+    counters[SEEN] -= 1  # the change is noticed at the row that asked
+    if block == UNKNOWN:
+        decide(state, settings, total)
+    else:
+        tell(state, settings, RECALL, block, total)
+        use(state, block, total, False, False)
+    counters[SEEN] += 1
+
+
+@kernel_in_place
 def judge(state: Any, settings: Any) -> bool:
-    """See what the columns say of a full batch; whether they made a change of it, or a change certain."""
+    """See what the columns say of a full batch; whether that is a change, about which they ask."""
     counters, pointer, readings, ring = state.counters, state.counters[POINTER], state.readings, state.ring
     slot = (counters[LATEST] + 1) % RING
     close(readings, ring, slot, float(settings.batch))
@@ -318,6 +346,6 @@ def judge(state: Any, settings: Any) -> bool:
         counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
         counters[LEAD] = (run - n) * settings.batch
         candidate_of_batches(state, settings, n)
-        decide(state, settings, n * settings.batch)
+        ask(state, UNKNOWN, n * settings.batch)
         return True
     return counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h)

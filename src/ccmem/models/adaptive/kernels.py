@@ -14,8 +14,8 @@ from ccmem.kernels.update import copy_scaled, renormalising_move
 from ccmem.memory import JOURNALED, SEEN, UNITS
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER
 from ccmem.models.adaptive.change import confirm, suspect
-from ccmem.models.adaptive.columns import BEFORE, DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS, read, scale_of
-from ccmem.models.adaptive.decision import SIZE, judge, list_members
+from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS, read, scale_of
+from ccmem.models.adaptive.decision import SIZE, is_asking, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.models.adaptive.signature import VARIANCE
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
@@ -151,10 +151,12 @@ def learn_rows(
     refusing: bool,
     h: FloatArray,
 ) -> int:
+    """Learn rows in order, up to the first that asks about a change or finds no more space; return how many."""
     counters: Any = state.counters
     unread: Any = np.int64(0)  # rows of the running batch from here on are not read yet
     r: Any = np.int64(0)
-    while r < X.shape[0]:
+    asking = is_asking(state)
+    while r < X.shape[0] and not asking:
         if (
             counters[BLOCKS] == state.means.shape[0]
             or counters[UNITS] == state.prototypes.shape[0]
@@ -168,14 +170,10 @@ def learn_rows(
         if counters[ROWS] == settings.batch:
             catch_up(state, X, unread, r + 1)
             unread = r + 1
-        if counters[ROWS] == settings.batch and judge(state, settings):
-            pass  # a change that columns noticed has taken this row into its candidate
-        elif scale > 0.0:
+            asking = judge(state, settings)
+        if scale > 0.0 and not asking:
             if counters[ALARM] > 0:
-                confirm(state, settings, x, scale)
-                if counters[ROWS] == 0 and unread <= r:  # a change: the batch being filled is no more
-                    copy_scaled(state.readings[BEFORE], x, 1.0)
-                    unread = r + 1
+                asking = confirm(state, settings, x, scale)
             elif suspect(state, settings, x, scale):
                 counters[ALARM] = 1
                 counters[FRESH], counters[PARTIAL] = 0, min(1, counters[ROWS])

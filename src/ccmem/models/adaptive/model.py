@@ -9,7 +9,7 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.guard import reading
-from ccmem.memory import SEEN, UNITS, aligned_zeros_of, grown, new_units
+from ccmem.memory import JOURNALED, QUESTION, SEEN, UNITS, aligned_zeros_of, grown, new_units
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive.columns import (
@@ -26,7 +26,17 @@ from ccmem.models.adaptive.columns import (
     SWAY,
     TINY,
 )
-from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, list_members
+from ccmem.models.adaptive.decision import (
+    BATCHES,
+    FILLED,
+    LAST,
+    N_SCALARS,
+    N_VECTORS,
+    OWN_COUNTERS,
+    SIZE,
+    answer,
+    list_members,
+)
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
@@ -187,6 +197,12 @@ class AdaptiveCCM(BlockMemory):
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
         return learn if self.max_units is None else learn_bounded
+
+    def _empty_journal(self, first_step: int) -> IntArray:
+        state = self._state
+        if state.journal[state.counters[JOURNALED] - 1, 0] == QUESTION:
+            answer(state, self._settings())
+        return super()._empty_journal(first_step)
 
     def _settings(self) -> AdaptiveSettings:
         return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning)
