@@ -82,6 +82,15 @@ def test_only_what_python_calls_has_a_cache_file(tmp_path):
     assert [path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")] == ["update.renormalise"] * JIT_ENABLED
 
 
+@needs_jit
+def test_what_a_change_asks_for_is_compiled_when_a_stream_changes(tmp_path):
+    code = "import numpy as np, ccmem; ccmem.AdaptiveCCM().partial_fit(np.random.default_rng(0).random((60, 3)))"
+    run(code, PACKAGE.parent, tmp_path)
+    names = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
+    assert "kernels.learn" in names
+    assert "decision.answer" not in names
+
+
 def test_the_source_of_a_module_is_that_of_all_it_imports(tmp_path):
     outside = tmp_path / "outside.py"
     outside.write_text("from ccmem.kernels import (\n    update,\n)\n")

@@ -12,6 +12,7 @@ from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
+from ccmem.models.adaptive import model
 from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, merge_cheapest
 from ccmem.models.adaptive.signature import (
@@ -576,3 +577,26 @@ def test_merges_are_those_of_the_twin_where_everything_ties():
             assert state.errors[:known].tolist() == [unit.E for unit in units]
             assert state.unit_blocks[:known].tolist() == [unit.block for unit in units]
             assert votes[:known].tolist() == [unit.votes for unit in units]
+
+
+def test_a_question_about_a_change_that_was_cut_short_is_answered_with_the_next_sample(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(level, 0.2, (150, 3)) for level in ([1.0, 0.0, 0.1], [0.0, 1.0, 0.9])])
+    undisturbed, memory = AdaptiveCCM(n_slots=3).partial_fit(X), AdaptiveCCM(n_slots=3)
+    answer, asked = model.answer, []
+
+    def cut_short(*arguments):
+        asked.append(memory.n_samples_seen_)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        answer(*arguments)
+
+    monkeypatch.setattr(model, "answer", cut_short)
+    for x in X:
+        try:
+            memory.learn_one(x)
+        except KeyboardInterrupt:
+            continue
+    assert asked[0] == asked[1]
+    assert kinds(memory) == [("new_block", 1)]
+    assert_same(snapshot(memory), snapshot(undisturbed))

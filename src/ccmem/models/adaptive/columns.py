@@ -78,7 +78,8 @@ def squared_quantile(h: float) -> float:
 @kernel_in_place
 def normalised(square: float, batches: float) -> float:
     """z^2 of a squared Student deviate (Wallace, 1959)."""
-    return batches * np.log(1.0 + square / batches) * ((8.0 * batches + 1.0) / (8.0 * batches + 3.0)) ** 2
+    share = (8.0 * batches + 1.0) / (8.0 * batches + 3.0)
+    return batches * np.log(1.0 + square / batches) * (share * share)
 
 
 @kernel_in_place
