@@ -1,12 +1,13 @@
 """What a live page costs learning: ``python -m benchmarks.watched``.
 
-The same stream is learned in turns, without a page and with one that a reader follows;
-the ratio is that of the medians.
+One memory learns one stream in short turns, without a page and with one that a reader follows, one turn right after the
+other, so that both see the same machine; the cost is the median over pairs of turns, given with its middle half.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import threading
 import time
@@ -17,13 +18,12 @@ import numpy as np
 from ccmem import AdaptiveCCM, watch
 
 
-def turn(X: np.ndarray, watched: bool, seconds: float) -> float:
+def turn(memory: AdaptiveCCM, X: np.ndarray, watched: bool, seconds: float) -> float:
     """Rows a second by the clock."""
-    memory = AdaptiveCCM().partial_fit(X[:1000])
     page = watch(memory, browser=False) if watched else None
     if page is not None:
         threading.Thread(target=_follow, args=(page.url + "stream",), daemon=True).start()
-        time.sleep(0.5)
+    time.sleep(0.3)
     rows, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         memory.partial_fit(X)
@@ -35,29 +35,28 @@ def turn(X: np.ndarray, watched: bool, seconds: float) -> float:
 
 
 def _follow(url: str) -> None:
-    try:
-        with urllib.request.urlopen(url) as stream:
-            while stream.readline():
-                pass
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), urllib.request.urlopen(url) as stream:
+        while stream.readline():
+            pass
 
 
 def main() -> None:
     """Print rows a second with and without a page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--width", type=int, default=784)
     options = parser.parse_args()
     X = np.random.default_rng(0).random((2000, options.width)).astype(np.float32)
-    turn(X, False, 0.5)
-    rates: dict[bool, list[float]] = {False: [], True: []}
-    for number in range(options.turns):
-        for watched in (number % 2 == 0, number % 2 == 1):
-            rates[watched].append(turn(X, watched, options.seconds))
-    alone, shown = statistics.median(rates[False]), statistics.median(rates[True])
-    print(f"alone {alone:,.0f} rows/s, watched {shown:,.0f} rows/s: {100 * (1 - shown / alone):+.1f} % lost")
+    memory = AdaptiveCCM().partial_fit(X)
+    turn(memory, X, True, 0.5)
+    alone, lost = [], []
+    for number in range(options.pairs):
+        rate = {watched: turn(memory, X, watched, options.seconds) for watched in (number % 2 == 0, number % 2 == 1)}
+        alone.append(rate[False])
+        lost.append(100 * (1 - rate[True] / rate[False]))
+    low, middle, high = statistics.quantiles(lost, n=4)
+    print(f"alone {statistics.median(alone):,.0f} rows/s; watched {middle:+.1f} % lost ({low:+.1f} to {high:+.1f})")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ MARGIN = 40
 """How far before the estimated onset the former lie, so that they are from before the change for sure."""
 SPAN = 320
 """How far back from a chunk the onset of an event may lie for its rows to be kept."""
+EVERY = 8
+"""Of the rows that lie so far back, every so many are held."""
 MOST_KEPT = 200
 """Events whose rows are kept."""
 
@@ -51,38 +53,31 @@ class AlarmTrace:
 class RowsAround:
     """Rows from just before a change and just before it was noticed.
 
-    :meth:`observe` runs in the thread that learns, after every chunk, and copies its last rows; :meth:`keep` is called
-    for each event right after the chunk that brought it, and picks from that chunk and those copies.
+    :meth:`observe` runs in the thread that learns, after every chunk, and copies a few of its last rows (the caller may
+    write over his); :meth:`keep` is called for each event right after the chunk that brought it, and picks from that
+    chunk and those copies. From before a change every eighth row is taken: to copy all of them would cost learning more
+    than everything else that a page does.
     """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        self._tails: deque[FloatArray] = deque()
-        self._held = 0
+        self._far, self._near = _Tail(EVERY, SPAN // EVERY), _Tail(1, AROUND)
         self._first, self._next = 0, -1
         self._rows: FloatArray | None = None
-        self._latest: FloatArray
 
     def observe(self, first_step: int, rows: FloatArray) -> None:
         """Note that ``rows``, the first of them at ``first_step``, have been learned."""
-        if first_step != self._next:
-            self._tails.clear()
-            self._held = 0
-        elif self._rows is not None:
-            self._tails.append(self._latest)
-            self._held += len(self._latest)
-            while self._held - len(self._tails[0]) >= SPAN:
-                self._held -= len(self._tails.popleft())
+        for tail in (self._far, self._near):
+            tail.add(first_step, rows, follows=first_step == self._next)
         self._first, self._next, self._rows = first_step, first_step + len(rows), rows
-        self._latest = rows[-SPAN:].copy()  # the caller may write over his rows before the next chunk comes
 
     def keep(self, event: Event) -> None:
         """Keep rows around an event of the latest chunk."""
         if self._rows is None or not self._first <= event.step < self._next:
             return
-        end = event.onset - MARGIN
-        before, after = self._between(end - AROUND, end), self._between(event.step - AROUND, event.step)
-        if len(before) and len(after):
+        before = self._far.last(event.onset - MARGIN, self._first, self._rows)
+        after = self._near.last(event.step, self._first, self._rows)
+        if before and after:
             self._kept[event.step] = {"before": _plain(before), "after": _plain(after)}
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -91,13 +86,32 @@ class RowsAround:
         """What was kept for the event at ``step``."""
         return self._kept.get(step)
 
-    def _between(self, start: int, stop: int) -> FloatArray:
-        assert self._rows is not None
-        known = np.concatenate([*self._tails, self._rows[: max(0, stop - self._first)]])
-        first = self._first - self._held
-        return known[max(0, start - first) : max(0, stop - first), :MOST_COLUMNS].astype(np.float64).round(5)
+
+class _Tail:
+    """The latest rows whose step is a multiple of ``every``: copies of those from before the latest chunk."""
+
+    def __init__(self, every: int, most: int) -> None:
+        self._every = every
+        self._earlier: deque[tuple[int, FloatArray]] = deque(maxlen=most)
+        self._latest: list[tuple[int, FloatArray]] = []
+
+    def add(self, first_step: int, rows: FloatArray, follows: bool) -> None:
+        """Take in a chunk, which follows on the one before or begins anew."""
+        if follows:
+            self._earlier.extend(self._latest)
+        else:
+            self._earlier.clear()
+        places = range(-first_step % self._every, len(rows), self._every)[-(self._earlier.maxlen or 0) :]
+        self._latest = [(first_step + place, rows[place].copy()) for place in places]
+
+    def last(self, stop: int, first_step: int, rows: FloatArray) -> list[FloatArray]:
+        """Up to ``AROUND`` rows from before step ``stop``, of the latest chunk and of those before it."""
+        here = range(-first_step % self._every, max(0, min(stop - first_step, len(rows))), self._every)[-AROUND:]
+        found = [row for step, row in self._earlier if step < stop][-AROUND:] + [rows[place] for place in here]
+        return found[-AROUND:]
 
 
-def _plain(rows: FloatArray) -> list[list[float | None]]:
+def _plain(rows: list[FloatArray]) -> list[list[float | None]]:
     """Rows for a page; a missing reading is None."""
-    return [[None if value != value else value for value in row] for row in rows.tolist()]
+    plain = np.asarray(rows)[:, :MOST_COLUMNS].astype(np.float64).round(5).tolist()
+    return [[None if value != value else value for value in row] for row in plain]

@@ -1,7 +1,7 @@
 """Looks at a model a few times a second, from a thread of its own, and keeps what pages ask for.
 
 Learning never waits for it: the model is read as it is (:mod:`ccmem.watching.facts`), and after a look that took long
-the next one is put off, so that looking takes at most a fiftieth of one processor.
+the next one is put off, so that looking takes at most a hundredth of one processor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ccmem.watching import facts
 from ccmem.watching.history import AlarmTrace, RowsAround
 
 LOOK_SECONDS = 0.2
-LEAST_PAUSES = 50
+LEAST_PAUSES = 100
 """A look is followed by a pause at least so many times as long."""
 FRESH_SECONDS = 4.0
 """How long an event is told as the present state."""
