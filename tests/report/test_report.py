@@ -118,7 +118,7 @@ def test_page_is_self_contained_and_escaped(result, tmp_path):
 
 def test_the_verdict_comes_first(result, tmp_path):
     said = report.headline(result)
-    assert said.startswith("NotMNIST: 4 of 5 printed figures reached, 1 missed (CCM BWT -0.0200, printed ")
+    assert said.startswith("NotMNIST (2 trials): 4 of 5 printed figures reached, 1 missed (CCM BWT -0.0200, printed ")
     html = report.write_report({"notmnist": result}, tmp_path, "c").read_text()
     places = [
         html.index(part) for part in (said[:40], "ACC of every model, paper protocol", "<table>", "Task matrices")

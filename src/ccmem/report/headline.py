@@ -15,7 +15,9 @@ def headline(result: Mapping[str, Any]) -> str:
     found = tables(result)
     if not found:
         return ""
-    title, table = result["dataset"]["title"], found[0]
+    table = found[0]
+    trials = max(line.n_trials for line in table.lines)
+    title = f"{result['dataset']['title']} ({trials} trial{'s' * (trials != 1)})"
     judged = [(line, cell) for line in table.lines for cell in line.cells if cell.verdict in (VERIFIED, BETTER, MISSED)]
     if not judged:
         best = max((line for line in table.lines if line.n_trials), key=lambda line: line.cells[0].mean or 0.0)
