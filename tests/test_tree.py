@@ -9,23 +9,10 @@ from pathlib import Path
 import ccmem
 
 ORDER = (
-    *(
-        "_typing",
-        "_codes",
-        "_later",
-        "_cache",
-        "_terminal",
-        "registry",
-        "guard",
-        "colours",
-        "summary",
-        "kernels",
-        "parameters",
-        "labels",
-    ),
-    *("memory", "persistence", "streams", "base", "models", "deviations", "layers", "readout", "predictors"),
-    *("metrics", "living", "fleet", "spark", "watching", "datasets", "rivals", "experiments", "plots", "report"),
-    *("river", "torch", "commands"),
+    *("_typing", "_codes", "_later", "_cache", "_terminal", "registry", "guard", "colours", "summary", "kernels"),
+    *("parameters", "labels", "memory", "persistence", "estimator", "streams", "base", "models", "deviations"),
+    *("layers", "readout", "predictors", "metrics", "living", "fleet", "spark", "watching", "datasets", "rivals"),
+    *("experiments", "plots", "report", "river", "torch", "commands"),
 )
 """As in CONTRIBUTING.md, top to bottom; ``cli`` is one with its commands."""
 

@@ -7,7 +7,6 @@ has learned, fewer than it was given when the state is full, which only this mod
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,13 +17,14 @@ from sklearn.exceptions import NotFittedError
 
 from ccmem._codes import REJECTED as REJECTED
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.guard import GuardedEstimator, learning, reading
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading
 from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
 from ccmem.memory import JOURNAL_COLUMNS, JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
-from ccmem.parameters import Rule, check_parameters
+from ccmem.parameters import check_parameters
 
 
 class ChunkResult(NamedTuple):
@@ -42,7 +42,7 @@ Observer = Callable[[int, FloatArray], Any]
 
 
 class CompetitiveMemory(
-    GuardedEstimator,
+    SavedEstimator,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -54,8 +54,6 @@ class CompetitiveMemory(
     and a kernel.
     """
 
-    _rules: ClassVar[dict[str, Rule]]
-    _shape_parameters: ClassVar[tuple[str, ...]]
     _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
     """Arrays of the state whose last axis is the columns of X."""
     _by_distance: ClassVar[bool] = False
@@ -189,14 +187,7 @@ class CompetitiveMemory(
         """Check the parameters, also against those that learning began with; once, until something is assigned."""
         if "_unchanged" in self.__dict__:
             return
-        check_parameters(type(self).__name__, self._rules, vars(self))
-        if self._shape() != self._began_with:
-            values = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
-            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in values if old != new]
-            raise ValueError(
-                f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
-                "call fit to start anew"
-            )
+        self._check_settings()
         self.__dict__["_unchanged"] = True
 
     def _begin(self, X: Any) -> FloatArray:
@@ -216,9 +207,6 @@ class CompetitiveMemory(
         self._state = self._new_state(rows.shape[1], rows.dtype, rng)
         self._rng = rng
         self._began_with = self._shape()
-
-    def _shape(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self._shape_parameters)
 
     def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
         """Learn a checked chunk; ``learn`` may stand in for the kernel (to look at labels, say)."""
@@ -400,20 +388,6 @@ class CompetitiveMemory(
     # Saving ------------------------------------------------------------------------------------------------------
 
     @reading
-    def to_bytes(self) -> bytes:
-        """The memory as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the memory to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
-
-    @reading
     def _export(self) -> dict[str, Any]:
         """All that has been learned, in types that a checkpoint can hold."""
         from ccmem.persistence.memories import export_memory
@@ -438,16 +412,6 @@ class CompetitiveMemory(
         """Take over what ``_export_events`` gave."""
         if len(lines):
             raise ValueError(f"{type(self).__name__}: it has no blocks, and so no events")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            self._state = self._state._replace(
-                **{name: aligned(array) for name, array in self._state._asdict().items()}
-            )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
 
     @property
     def _n_features_out(self) -> int:

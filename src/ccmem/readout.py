@@ -13,7 +13,6 @@ which has no scale. Shares and not counts, so that a unit is not heard more for 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -24,7 +23,8 @@ from sklearn.exceptions import NotFittedError
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric
-from ccmem.guard import GuardedEstimator, learning, reading, share_guard
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading, share_guard
 from ccmem.kernels.votes import count_votes, weigh_votes
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
 from ccmem.memory import Event, aligned, grown
@@ -39,7 +39,7 @@ _RULES: dict[str, Rule] = {
 _ROWS_AT_ONCE = 1024
 
 
-class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a memory into a classifier: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -200,38 +200,38 @@ class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, Bas
     @reading
     def votes_(self) -> IntArray:
         """How often each unit learned each label, a copy."""
-        self._require_memory()
+        self._require_start()
         return self._votes[: self.memory_.n_units_].copy()
 
     @property
     def n_floats_(self) -> int:
         """How many numbers are kept: those of the memory, and votes."""
-        self._require_memory()
+        self._require_start()
         return int(self.memory_.n_floats_ + self._votes.size + (self._metric.n_floats if self._metric else 0))
 
     @property
     def working_floats_(self) -> int:
         """How many more numbers are needed while answering, with a metric: its factor, and units in its terms."""
-        self._require_memory()
+        self._require_start()
         units = self.memory_.n_units_ * self.n_features_in_
         return int(self._metric.scatter.size + units) if self._metric else 0
 
     @property
     def events_(self) -> list[Event]:
         """The latest new blocks and recalls of the memory, oldest first; a memory without blocks has none."""
-        self._require_memory()
+        self._require_start()
         return list(getattr(self.memory_, "events_", ()))
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``X``."""
-        self._require_memory(AttributeError)
+        self._require_start(AttributeError)
         return int(self.memory_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of ``X``, if they had any."""
-        self._require_memory(AttributeError)
+        self._require_start(AttributeError)
         return self.memory_.feature_names_in_
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -341,15 +341,11 @@ class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, Bas
             raise ValueError("ModalClassifier: with metric='shared' columns cannot be added; call fit to start anew")
         self.memory_._widen(n_features)
 
-    def _require_memory(self, error: type[Exception] = NotFittedError) -> None:
-        if not hasattr(self, "memory_"):
-            raise error("This ModalClassifier has learned nothing yet; call fit or partial_fit first")
-
     def _answering(self) -> BoolArray:
         return np.asarray(self._votes[: self.memory_.n_units_].any(axis=1))
 
     def _require_votes(self) -> None:
-        self._require_memory()
+        self._require_start()
         if not self._votes.any():
             raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
 
@@ -380,13 +376,6 @@ class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, Bas
         return weighed, units[best]
 
     @reading
-    def to_bytes(self) -> bytes:
-        """The classifier as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
     def summary(self) -> str:
         """What memory and labels hold, in a few lines."""
         from ccmem.summary import summary
@@ -401,13 +390,6 @@ class ModalClassifier(GuardedEstimator, MetaEstimatorMixin, ClassifierMixin, Bas
 
     def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
 
     @reading
     def _export(self) -> dict[str, Any]:

@@ -30,15 +30,14 @@ like that makes the features good. An image without contrast has features 0, wha
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import GuardedEstimator, learning, reading
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
@@ -109,7 +108,7 @@ class PatchState(NamedTuple):
     counters: IntArray
 
 
-class PatchLayer(GuardedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A layer of competing units over the patches of images; its features suit any classifier or memory.
 
     Parameters
@@ -334,19 +333,6 @@ class PatchLayer(GuardedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerM
         with np.errstate(over="ignore"):
             return check_rows(self, _as_rows(X), np.float32)
 
-    def _check_settings(self) -> None:
-        check_parameters("PatchLayer", self._rules, vars(self))
-        if self._shape() != self._began_with:
-            pairs = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
-            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
-            raise ValueError(
-                f"PatchLayer: {', '.join(changed)} cannot change once learning has begun; call fit to start anew"
-            )
-
-    def _shape(self) -> tuple[Any, ...]:
-        values = (getattr(self, name) for name in self._shape_parameters)
-        return tuple(tuple(v) if isinstance(v, list) else v for v in values)
-
     def _learn(self, rows: FloatArray) -> None:
         part = rows[: self.still_needs_]
         learn_patches(self._state, part, int(self.patches_per_image) if self.units == "learned" else 0, self._plans[0])
@@ -361,24 +347,6 @@ class PatchLayer(GuardedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerM
         encode(rows, self._state.units, float(self.softening), plan, out)
         self._plans.append(plan)
         return out
-
-    def _require_start(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This PatchLayer has learned nothing yet; call fit or partial_fit first")
-
-    @reading
-    def to_bytes(self) -> bytes:
-        """The layer as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the layer to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
 
     @reading
     def _export(self) -> dict[str, Any]:
@@ -429,13 +397,9 @@ class PatchLayer(GuardedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.image_shape_, self._began_with = shape, self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):
-            self._state = PatchState(*map(aligned, self._state))
             self._plans = [self._new_plan(self.image_shape_)]
 
 

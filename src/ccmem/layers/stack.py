@@ -20,18 +20,17 @@ array(['standing', 'standing', 'lying', 'lying'], dtype=object)
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
-from ccmem.guard import GuardedEstimator, learning, reading, share_guard
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading, share_guard
 from ccmem.kernels.rows import check_finite
 from ccmem.labels import check_labels, encode_labels, sorted_union
 from ccmem.layers.window import WindowLayer
@@ -45,7 +44,7 @@ def _last_has(method: str) -> Callable[[Any], bool]:
     return lambda stack: hasattr(stack.last, method)
 
 
-class Stack(GuardedEstimator, BaseEstimator):  # type: ignore[misc]
+class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     """Layers and a classifier or memory on top, learned sample by sample as one model.
 
     Parameters
@@ -357,29 +356,11 @@ class Stack(GuardedEstimator, BaseEstimator):  # type: ignore[misc]
         features = sum(_ROWS_AT_ONCE * layer._n_features_out for layer in self.layers_)
         return sum(getattr(part, "working_floats_", 0) for part in started) + features
 
-    def _require_start(self, error: type[Exception] = NotFittedError) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise error("This Stack has learned nothing yet; call fit or partial_fit first")
-
     def _adopt(self, fresh: Self) -> None:
         """Take over all that ``fresh`` has learned."""
         names = ("layers_", "last_", "_rows", "_labels", "_classes", "_layers_learned", "_provisional")
         self.__dict__.update((name, vars(fresh)[name]) for name in names)
         share_guard(self, self.last_)
-
-    @reading
-    def to_bytes(self) -> bytes:
-        """The stack as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the stack to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
 
     @reading
     def _export(self) -> dict[str, Any]:

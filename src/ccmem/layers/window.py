@@ -21,7 +21,6 @@ one row of features comes out (see :mod:`ccmem.layers._signal`), and the window 
 from __future__ import annotations
 
 import itertools
-import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +28,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray
-from ccmem.guard import GuardedEstimator, learning, reading
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading
 from ccmem.kernels.rows import check_rows
 from ccmem.layers._signal import BAND_EDGES, N_MOMENTS, bands, choose_period, describe, waves
 from ccmem.memory import Event, aligned, check_size
@@ -42,7 +42,7 @@ _HOPS = 50
 _NAMES = ("level", "spread", "skewness", "peakedness")
 
 
-class WindowLayer(GuardedEstimator, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class WindowLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features of the last rows of a signal, whenever a window is full.
 
     Parameters
@@ -207,20 +207,6 @@ class WindowLayer(GuardedEstimator, TransformerMixin, BaseEstimator):  # type: i
         return int(self._rows.size + (0 if self.window_ is None else self._table.size))
 
     # Keeping ---------------------------------------------------------------------------------------------------------
-
-    @reading
-    def to_bytes(self) -> bytes:
-        """The layer as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the layer to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
 
     @reading
     def _export(self) -> dict[str, Any]:

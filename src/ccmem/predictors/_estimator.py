@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -13,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import GuardedEstimator, learning, reading, share_guard
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading, share_guard
 from ccmem.labels import check_labels, encode_labels, sorted_union
-from ccmem.memory import SEEN, aligned
-from ccmem.parameters import Rule, check_parameters, choice, integer, number
+from ccmem.memory import SEEN
+from ccmem.parameters import Rule, choice, integer, number
 from ccmem.predictors._kernels import learn, predict_rows
 from ccmem.predictors.network import (
     ACTIVATIONS,
@@ -44,7 +44,7 @@ def sizes_of_layers(least_layers: int) -> Rule:
     return fits, f"a sequence of at least {least_layers} whole numbers >= 1, such as (110, 104)"
 
 
-class OnlineNetwork(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the predictors: a network that learns one sample at a time, a chunk per compiled call."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -115,28 +115,9 @@ class OnlineNetwork(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: 
         return blocks
 
     def _adopt(self, fresh: Self) -> None:
-        """Take over all that ``fresh`` has learned."""
-        self.__dict__.pop("feature_names_in_", None)
-        parameters = self.get_params(deep=False)
-        own = (*parameters, "_guard")
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
+        super()._adopt(fresh)
         if "memory_" in vars(self):
             share_guard(self, vars(self)["memory_"])
-
-    def _check_settings(self) -> None:
-        """Check the parameters, also against those that learning began with."""
-        check_parameters(type(self).__name__, self._rules, vars(self))
-        if self.__sklearn_is_fitted__() and self._shape() != self._began_with:
-            pairs = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
-            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
-            raise ValueError(
-                f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
-                "call fit to start anew"
-            )
-
-    def _shape(self) -> tuple[Any, ...]:
-        values = (getattr(self, name) for name in self._shape_parameters)
-        return tuple(tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for v in values)
 
     def _new_network(self, n_features: int, dtype: Any, gated: bool) -> NetworkState:
         sizes = np.array([n_features, *self.hidden_sizes], np.int64)
@@ -287,36 +268,9 @@ class OnlineNetwork(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: 
         self._require_start()
         return int(self._state.counters[TAUGHT])
 
-    def _require_start(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet; call fit or partial_fit first")
-
     def _require_classes(self) -> None:
         self._require_start()
         if len(self.classes_) == 0:
             raise NotFittedError(
                 f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
-
-    @reading
-    def to_bytes(self) -> bytes:
-        """The network as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            arrays = {name: aligned(array) for name, array in self._state._asdict().items()}
-            self._state = NetworkState(**arrays)

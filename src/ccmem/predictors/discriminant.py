@@ -29,7 +29,6 @@ array(['low', 'high'], dtype=object)
 
 from __future__ import annotations
 
-import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,11 +36,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import GuardedEstimator, learning, reading
+from ccmem.estimator import SavedEstimator
+from ccmem.guard import learning, reading
 from ccmem.kernels.packed import on_one_thread
 from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
-from ccmem.memory import aligned
 from ccmem.parameters import Rule, check_parameters, integer, number
 from ccmem.predictors._rule import SCORED_TOGETHER, make_rule, scores
 from ccmem.predictors._statistics import (
@@ -104,7 +103,7 @@ def naive(
     return found
 
 
-class DiscriminantClassifier(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Discriminant analysis on a stream: running sums, so that no order of classes makes it forget.
 
     For features that are already good: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network,
@@ -388,49 +387,12 @@ class DiscriminantClassifier(GuardedEstimator, ClassifierMixin, BaseEstimator): 
             return None
         return x[np.newaxis] if x.flags.carray and np.abs(x).max() < 1e15 else None
 
-    def _check_settings(self) -> None:
-        check_parameters(type(self).__name__, self._rules, vars(self))
-        if self.__sklearn_is_fitted__() and self._shape() != self._began_with:
-            pairs = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
-            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
-            raise ValueError(
-                f"DiscriminantClassifier: {', '.join(changed)} cannot change once learning has begun; "
-                "call fit to start anew"
-            )
-
-    def _shape(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self._shape_parameters)
-
-    def _adopt(self, fresh: Self) -> None:
-        """Take over all that ``fresh`` has learned."""
-        self.__dict__.pop("feature_names_in_", None)
-        own = (*self.get_params(deep=False), "_guard")
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
-
-    def _require_start(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This DiscriminantClassifier has learned nothing yet; call fit or partial_fit first")
-
     def _require_classes(self) -> None:
         self._require_start()
         if self._state.counters[TAUGHT] == 0:
             raise NotFittedError(
                 "This DiscriminantClassifier has seen no label yet; give partial_fit some labels first"
             )
-
-    @reading
-    def to_bytes(self) -> bytes:
-        """The classifier as bytes, what :meth:`save` writes in less room; :func:`ccmem.from_bytes` brings it back."""
-        from ccmem.persistence import to_bytes
-
-        return to_bytes(self)
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to a safetensors file, atomically; :func:`ccmem.load` brings it back bit for bit."""
-        from ccmem.persistence import save
-
-        save(self, path)
 
     @reading
     def _export(self) -> dict[str, Any]:
@@ -454,13 +416,10 @@ class DiscriminantClassifier(GuardedEstimator, ClassifierMixin, BaseEstimator): 
         self._began_with = self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
-            self._state, self._made = Statistics(*map(aligned, self._state)), []
+        if hasattr(self, "_state"):
+            self._made = []
 
 
 def _log_loss(found: FloatArray, own: IntArray) -> float:

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from ccmem._typing import FloatArray, IntArray
-from ccmem.guard import GuardedEstimator, learning
+from ccmem.estimator import Estimator
+from ccmem.guard import learning
 from ccmem.kernels.rows import check_rows
 from ccmem.labels import check_labels
 from ccmem.parameters import Rule, check_parameters, integer, number, optional
@@ -22,7 +23,7 @@ class DoesNotFit(ValueError):  # noqa: N818 - reads as a sentence where it is ca
     """A rival cannot run in its budget of floats."""
 
 
-class Rival(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the rivals: a classifier for streams that never holds more than ``max_floats`` numbers between samples.
 
     Counted are weights, exemplars, prototypes, statistics, optimizer state, and one number for the label of everything
@@ -91,11 +92,6 @@ class Rival(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[m
             self._adopt(fresh)
         return self
 
-    def _adopt(self, fresh: Self) -> None:
-        self.__dict__.pop("feature_names_in_", None)
-        own = (*self.get_params(deep=False), "_guard")
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
-
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         name = type(self).__name__
         check_parameters(name, {**self._own_rules, **self._rules}, vars(self))
@@ -150,10 +146,6 @@ class Rival(GuardedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[m
         """How many numbers it holds between samples."""
         self._require_start()
         return sum(self._held().values())
-
-    def _require_start(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet; call fit or partial_fit first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_labels")
