@@ -20,6 +20,7 @@ from ccmem.cli import main
 from ccmem.living.events import EventsFile
 from ccmem.living.learner import Learner
 from ccmem.persistence import atomic
+from ccmem.streams.files import FileStream
 from forgery import forge
 
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes and signals")
@@ -282,13 +283,15 @@ def test_half_a_line_from_a_pipe_that_ctrl_c_cut_off_is_not_learned(monkeypatch:
     ours, theirs = os.pipe()
     os.write(theirs, b"a,l\n1,run\n2,idl")
     os.close(theirs)
-    learn_chunk = Learner.learn
+    chunks = FileStream.chunks_read_ahead
 
-    def learn_then_signal(self: Learner, *chunk: Any) -> None:
-        learn_chunk(self, *chunk)
-        signal.raise_signal(signal.SIGINT)
+    def chunks_then_signal(self: FileStream, *args: Any) -> Any:
+        for chunk in chunks(self, *args):
+            if chunk is not None and not chunk.ended:  # it waited for the pipe when both sides were ended
+                signal.raise_signal(signal.SIGINT)
+            yield chunk
 
-    monkeypatch.setattr(Learner, "learn", learn_then_signal)
+    monkeypatch.setattr(FileStream, "chunks_read_ahead", chunks_then_signal)
     with os.fdopen(ours) as source:
         monkeypatch.setattr(sys, "stdin", source)
         assert main(learn("-", "--format", "csv", "--label", "l", *WTA)) == 130
