@@ -36,6 +36,7 @@ def test_kernel_equals_naive_twin(model, data):
     memory = data.draw(estimators(model))
     winners = memory._learn(memory._check_chunk(X)).winners
     expected = twin(memory, X)
+    assert memory.n_samples_seen_ == len(X)
     np.testing.assert_array_equal(winners, expected.pop("winners"))
     if memory.n_units_ == 0:
         assert len(expected["prototypes_"]) == 0

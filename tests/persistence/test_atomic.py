@@ -13,7 +13,7 @@ import pytest
 
 from ccmem import CheckpointError, IncrementalWTA, load
 from ccmem.persistence import tensorfile
-from ccmem.persistence.atomic import atomic_file, locked, remove_leftovers
+from ccmem.persistence.atomic import BusyError, atomic_file, locked, remove_leftovers
 from ccmem.persistence.tensorfile import FormatError, dump, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
 
@@ -92,6 +92,12 @@ def test_a_lock_tells_its_holder_and_nothing_of_the_one_before(tmp_path: Path) -
     with locked(tmp_path / "m") as stale:
         assert stale == f"process 1 on {'h' * 300} (since long ago)"
         assert json.loads((tmp_path / "m.lock").read_text())["host"] != long["host"]  # and nothing after it
+        assert not (tmp_path / "m.lock").stat().st_mode & 0o111
+        with pytest.raises(BusyError, match=f"in use by process {os.getpid()} on"), locked(tmp_path / "m"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    with locked(tmp_path / "m") as stale:
+        assert stale is None
 
 
 @pytest.mark.parametrize("shift", [-8, 8])
