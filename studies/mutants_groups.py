@@ -9,7 +9,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "models._blocks", "models._distance", "models._recall", "memory", "base"),
         ("tests/kernels/test_competition.py", "tests/kernels/test_update.py", "tests/kernels/test_sketch.py",
          "tests/models/test_wta.py", "tests/models/test_gmm.py", "tests/models/test_artc2a.py",
-         "tests/models/test_ccm.py", EVERY),
+         "tests/models/test_ccm.py", "tests/persistence/test_checkpoint.py",
+         "tests/metrics/test_events.py", EVERY),
     ),
     "metrics and protocol": (
         ("metrics.retention", "metrics.events", "metrics.segments", "experiments.protocol"),

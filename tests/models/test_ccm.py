@@ -130,12 +130,38 @@ def test_a_memory_that_cannot_recall_says_so_once() -> None:
     tasks = np.repeat(np.eye(3)[[0, 2, 1]], 30, axis=0)
     memory = CCM(1, alarm_limit=2, recall_limit=3, commit_limit=0, random_state=0)
     with pytest.warns(UserWarning, match="CCM cannot recall a block: with recall_limit=3 above alarm_limit=2") as said:
-        memory.partial_fit(tasks[:60]).partial_fit(tasks[60:])
+        memory.partial_fit(tasks[:60])  # two blocks are enough
+    assert memory.n_blocks_ == 2
     assert len(said) == 1
+    with warnings.catch_warnings(action="error"):
+        memory.partial_fit(tasks[60:])
     with warnings.catch_warnings(action="error"):
         for possible in ({"recall_limit": 2}, {"counters": "cumulative"}):
             CCM(1, alarm_limit=2, commit_limit=0, random_state=0).set_params(**possible).fit(tasks)
         CCM(1, alarm_limit=2, recall_limit=3, random_state=0).fit(tasks[:30])  # one block: nothing to recall yet
+
+
+def test_names_are_for_blocks_that_are_there() -> None:
+    memory = CCM(1, random_state=0).partial_fit(np.eye(3))
+    for block in (1, -1, "0", 0.0, None):
+        with pytest.raises(ValueError, match=f"there is no block {block!r}; blocks are numbered from 0 to 0"):
+            memory.name_block(block, "pump")
+    memory.name_block(0, "pump")
+    assert memory.block_names_ == {0: "pump"}
+
+
+@pytest.mark.parametrize(("n_rejected", "says"), [(3, True), (4, False)])
+def test_rejecting_half_the_alarm_limit_is_hardly_any(
+    monkeypatch: pytest.MonkeyPatch, n_rejected: int, says: bool
+) -> None:
+    monkeypatch.setattr("ccmem.models.ccm.MANY", 60)
+    memory = CCM(1, vigilance=0.5, alarm_limit=6, recall_limit=6, commit_limit=0, random_state=0)
+    rows = np.repeat(np.eye(3)[[0]], 70, axis=0)
+    rows[10 : 10 + 2 * n_rejected : 2] = np.eye(3)[1]
+    with warnings.catch_warnings(record=True, action="always") as said:
+        memory.partial_fit(rows)
+    assert 70 - memory.win_counts_.sum() == n_rejected
+    assert [str(line.message).startswith("CCM has rejected 3 of 70") for line in said] == [True] * says
 
 
 def test_a_memory_that_notices_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:

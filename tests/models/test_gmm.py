@@ -36,6 +36,14 @@ def test_far_samples_do_not_underflow():
     assert memory.prototypes_.ravel().tolist() == [0.0, 1e6]
 
 
+@pytest.mark.parametrize(("dtype", "edge"), [(np.float32, 23 * np.log(2)), (np.float64, 52 * np.log(2))])
+def test_a_share_below_the_resolution_moves_nothing(dtype, edge):
+    for place, moves in ((edge - 0.1, True), (edge + 0.3, False)):
+        memory = IncrementalGMM(2, temperature=1.0, learning_rate=1.0, init=np.array([[0.0], [place]], dtype))
+        memory.fit(np.zeros((1, 1), dtype))
+        assert (memory.prototypes_[1] != dtype(place)) == moves
+
+
 def test_a_move_never_overshoots():
     memory = IncrementalGMM(1, precision=100.0, learning_rate=1.0, init=[[0.0]]).fit([[5.0]])
     assert memory.prototypes_.ravel().tolist() == [5.0]
