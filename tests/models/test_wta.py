@@ -68,3 +68,8 @@ def test_given_prototypes_are_copied():
 def test_no_more_winners_than_units():
     with pytest.raises(ValueError, match="n_winners=4 cannot exceed n_units=3"):
         IncrementalWTA(3, n_winners=4).fit(np.ones((4, 2)))
+
+
+def test_units_beyond_the_memory_of_the_machine_are_refused():
+    with pytest.raises(ValueError, match=r"2,000,000,000,000 units of 3 features need .* GiB, more than this machine"):
+        IncrementalWTA(n_units=2 * 10**12).partial_fit(np.eye(3))

@@ -125,9 +125,15 @@ def test_the_digest_covers_the_types_of_arrays(tmp_path: Path) -> None:
 
 
 def test_a_random_state_points_into_its_own_numbers() -> None:
-    state: Any = pack(np.random.Generator(np.random.MT19937(0)), "", {})
-    for position, fits in ((624, True), (625, False)):
-        state["$generator"]["state"]["pos"] = position
+    for kind, name, last in ((np.random.MT19937, "pos", 624), (np.random.Philox, "buffer_pos", 4)):
+        state: Any = pack(np.random.Generator(kind(0)), "", {})
+        place = state["$generator"]["state"] if name == "pos" else state["$generator"]
+        _check_last(state, place, name, last)
+
+
+def _check_last(state: Any, place: Any, name: str, last: int) -> None:
+    for position, fits in ((last, True), (last + 1, False)):
+        place[name] = position
         if fits:
             unpack(state, {})
         else:

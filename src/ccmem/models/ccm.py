@@ -380,7 +380,7 @@ class CCM(BlockMemory):
             )
         self.__dict__["_has_said"] = True
         if text:
-            warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=4)
+            warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # past the guard
 
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
