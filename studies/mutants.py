@@ -35,7 +35,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from studies.mutants_groups import GROUPS, NAMED_ONLY
+from studies.mutants_groups import GROUPS, NAMED_ONLY, WIDER
 from studies.mutants_named import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -311,12 +311,14 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     modules, tests = GROUPS[name]
     chosen = []
     done = Path(args.out).read_text().splitlines() if args.out and Path(args.out).exists() else []
-    known = {(entry["error"], entry["function_digest"]) for entry in map(json.loads, done)}
+    known = {(entry["error"], entry["function_digest"]): entry["result"] for entry in map(json.loads, done)}
+    wanted = "survived" if args.survivors else ""
+    tests = (*tests, *(test for test in WIDER if test not in tests)) if args.survivors else tests
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
             found = mutants(module, random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number)
-            chosen += [mutant for mutant in found if (mutant.name, mutant.digest) not in known]
+            chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
     if not chosen:
         return
     say(f"{name}: {len(chosen)} errors")
@@ -352,6 +354,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=10, help="most errors to plant in a module (default 10)")
     parser.add_argument("--module", action="append", help="only in this module, such as ccmem.streams.csv")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only in the modules of this group")
+    parser.add_argument("--survivors", action="store_true", help="try those that survived with more tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slowest", type=float, default=4.0, help="leave out tests of more seconds (default 4)")
     parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of tests for an error (default 15)")

@@ -271,7 +271,10 @@ def threads(rng: random.Random, folder: Path) -> None:
     assert model.to_bytes() == alone.to_bytes()
 
 
-_saved: dict[str, bytes] = {}
+_saved: dict[str, tuple[bytes, bytes]] = {}
+ODD = (None, True, -1, 0, 1, 7, 2**40, 0.5, "", "a", [], [0, 1], {}, {"$tuple": []}, {"$float": "nan"})
+LARGE = (-1, 0, 1, 2, 5, 100, 2**31, -(2**40), 2**62)
+"""What takes the place of a value."""
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
@@ -293,22 +296,35 @@ def forged(data: bytes, rng: random.Random) -> bytes:
     """A checkpoint with a random value of another kind, and the digest that belongs to it."""
 
     def change(document: Any, arrays: Any, metadata: Any) -> None:
-        places = list(_places(document))
         if rng.random() < 0.5:
-            owner, key = rng.choice(places)
-            odd = (None, True, -1, 0, 1, 7, 2**40, 0.5, "", "a", [], [0, 1], {}, {"$tuple": []}, {"$float": "nan"})
-            owner[key] = rng.choice(odd)
+            owner, key = rng.choice(list(_places(document)))
+            owner[key] = rng.choice(ODD)
             return
         name = rng.choice(sorted(arrays))
         array = arrays[name]
         how = rng.randrange(4)
         if how < 2 and array.size:
-            value = rng.choice((-1, 0, 1, 2, 5, 100, 2**31, -(2**40), 2**62))
-            array.reshape(-1)[rng.randrange(array.size)] = np.array(value).astype(array.dtype)
+            array.reshape(-1)[rng.randrange(array.size)] = np.array(rng.choice(LARGE)).astype(array.dtype)
         elif how == 2:
             arrays[name] = np.resize(array, [rng.randrange(9) for _ in range(rng.randrange(3))])
         else:
             arrays[name] = array.astype(rng.choice(("f4", "f8", "i8", "u1", "?")))
+
+    return forge(data, change)
+
+
+def forged_in_one_piece(data: bytes, rng: random.Random) -> bytes:
+    """The same for the bytes of ``to_bytes``, which hold all arrays in one."""
+
+    def change(_: Any, arrays: Any, metadata: Any) -> None:
+        if rng.random() < 0.5:
+            document = json.loads(arrays["document"].tobytes())
+            owner, key = rng.choice(list(_places(document)))
+            owner[key] = rng.choice(ODD)
+            arrays["document"] = np.frombuffer(json.dumps(document).encode(), np.uint8)
+        else:
+            place = rng.randrange(arrays["arrays"].size - 8)
+            arrays["arrays"][place : place + 8] = np.frombuffer(np.int64(rng.choice(LARGE)).tobytes(), np.uint8)
 
     return forge(data, change)
 
@@ -326,10 +342,12 @@ def mutated(rng: random.Random, folder: Path) -> None:
     name = rng.choice(list(MODELS))
     X, y = rows(0)
     if name not in _saved:
-        _saved[name] = MODELS[name]().partial_fit(X, y).to_bytes()
+        model = MODELS[name]().partial_fit(X, y)
+        model.save(folder / "m")
+        _saved[name] = (folder / "m").read_bytes(), model.to_bytes()
     for number in range(50):
-        how = changed if number % 5 == 0 else forged
-        data = how(_saved[name], rng)
+        how = (changed, forged, forged_in_one_piece, forged, forged_in_one_piece)[number % 5]
+        data = how(_saved[name][how is forged_in_one_piece or (how is changed and rng.random() < 0.5)], rng)
         COUNTS["files with changed bytes" if how is changed else "signed files with changed content"] += 1
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ccmem import CheckpointError, IncrementalWTA, load
-from ccmem.persistence import tensorfile
+from ccmem import CheckpointError, IncrementalWTA, load, save
+from ccmem.guard import Guard, guard_of
+from ccmem.persistence import checkpoint, tensorfile
 from ccmem.persistence.atomic import BusyError, atomic_file, locked, remove_leftovers
 from ccmem.persistence.tensorfile import FormatError, dump, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
@@ -52,6 +54,27 @@ def test_leftovers_of_any_machine_are_removed_by_who_holds_the_lock(
     assert [file.name for file in tmp_path.iterdir()] == [".other.elsewhere.1-0.tmp"]
     monkeypatch.setattr(Path, "glob", lambda *_: [tmp_path / "gone.tmp"])  # somebody else was quicker
     remove_leftovers(tmp_path / "m")
+
+
+def test_only_models_of_this_library_are_packed() -> None:
+    foreign = type("IncrementalWTA", (), {})()
+    for odd in (foreign, Guard()):
+        with pytest.raises(TypeError, match="which a checkpoint cannot hold"):
+            pack(odd, "model", {})
+
+
+def test_what_is_saved_is_read_like_any_other_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = IncrementalWTA(n_units=2).partial_fit(np.eye(2))
+    as_readers = []
+    write = checkpoint._write
+
+    def noting(*args: Any) -> None:
+        as_readers.append(list(guard_of(model).readers))
+        write(*args)
+
+    monkeypatch.setattr(checkpoint, "_write", noting)
+    save(model, tmp_path / "m")
+    assert as_readers == [[threading.get_ident()]]
 
 
 def test_truth_values_are_nought_or_one(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ WRONG = {
     "memory that learned nothing": (lambda d, a, m: _memory(d).update(fitted=None), "not a memory"),
     "features": (lambda d, a, m: _memory(d)["fitted"].update(n_features_in_=5), "do not fit"),
     "no model": (lambda d, a, m: d.clear(), "holds no model"),
+    "a model that is a list": (lambda d, a, m: d.update(model=[]), "holds no model"),
     "deep nesting": (lambda d, a, m: d.update(model=_deep(5000)), "cannot be"),
     "unknown tag": (lambda d, a, m: d.update(model={"$call": "x"}), "unknown"),
 }

@@ -94,7 +94,7 @@ def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpo
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} cannot be loaded: it is {'a folder' if path.is_dir() else 'a pipe or a device'}")
     with path.open("rb") as file:
-        return with_model(read(file, os.fstat(file.fileno()).st_size, str(path), build), str(path))
+        return with_model(read(file, os.fstat(file.fileno()).st_size, str(path), build), str(path), build)
 
 
 def decode(data: bytes, name: str = "the bytes", build: bool = True) -> Checkpoint:
@@ -104,9 +104,10 @@ def decode(data: bytes, name: str = "the bytes", build: bool = True) -> Checkpoi
     return read(io.BytesIO(data), len(data), name, build)
 
 
-def with_model(checkpoint: Checkpoint, name: str) -> Checkpoint:
+def with_model(checkpoint: Checkpoint, name: str, build: bool = True) -> Checkpoint:
     """The same, if it holds a model."""
-    if "model" not in checkpoint.content:
+    model = checkpoint.content.get("model")
+    if not (isinstance(model, Guarded) if build else isinstance(model, dict) and "class" in model):
         raise CheckpointError(f"{name} cannot be loaded: it holds no model")
     return checkpoint
 

@@ -1,0 +1,68 @@
+"""The arrays of a state: where they begin, how they grow, and that they are not asked for in vain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmem import CCM, CheckpointError, from_bytes, memory
+from forgery import forge
+
+
+def is_aligned(array: Any) -> bool:
+    return array.__array_interface__["data"][0] % memory.CACHE_LINE == 0
+
+
+def test_arrays_are_copied_only_if_they_cannot_be_learned_in() -> None:
+    good = memory.aligned_zeros((4, 8), np.float64)
+    assert is_aligned(good)
+    assert memory.aligned(good) is good
+    read_only = good.copy()
+    read_only.flags.writeable = False
+    for other in (read_only, good[:, ::2], good[:, :5].T, good.reshape(-1)[1:9]):
+        other_values = other.copy()
+        fresh = memory.aligned(other)
+        assert fresh is not other
+        assert is_aligned(fresh)
+        assert fresh.flags.writeable
+        assert fresh.flags.c_contiguous
+        np.testing.assert_array_equal(fresh, other_values)
+
+
+def test_what_grows_keeps_its_rows_and_fills_the_rest() -> None:
+    old = np.arange(6.0).reshape(3, 2)
+    larger = memory.grown(old, 5, -1)
+    assert larger.tolist() == [[0, 1], [2, 3], [4, 5], [-1, -1], [-1, -1]]
+    assert is_aligned(larger)
+
+
+def test_more_bytes_than_there_are_get_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_BYTES", 1000)
+    memory.check_size(1000, "numbers")
+    with pytest.raises(ValueError, match="numbers need 0 GiB, more than this machine has; ask for fewer"):
+        memory.check_size(1001, "numbers")
+
+
+def test_names_of_blocks_are_kept_and_damaged_ones_refused(tmp_path: Path) -> None:
+    named = CCM(1, random_state=0).partial_fit(np.eye(3))
+    named.name_block(0, "pump")
+    named.save(tmp_path / "m")
+    data = (tmp_path / "m").read_bytes()
+    assert from_bytes(data).block_names_ == {0: "pump"}
+    (key,) = [name for name in _fields(data) if "name" in name and "feature" not in name]
+    for odd in ([[0]], [[0, "a", "b"]], [[0, 1]], ["ab"], "ab", [[7, "pump"]], {"0": "pump"}):
+
+        def change(document: Any, arrays: Any, metadata: Any, odd: Any = odd) -> None:
+            document["model"]["fitted"][key] = odd
+
+        with pytest.raises(CheckpointError, match=r"names of blocks are damaged|there is no block 7"):
+            from_bytes(forge(data, change))
+
+
+def _fields(data: bytes) -> list[str]:
+    found: list[str] = []
+    forge(data, lambda document, arrays, metadata: found.extend(document["model"]["fitted"]))
+    return found
