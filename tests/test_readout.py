@@ -316,3 +316,20 @@ def test_learning_many_rows_tells_who_learned_them():
     assert memory.learn_many(X4).tolist() == units
     assert many.votes_.tolist() == one.votes_.tolist()
     assert many.memory_.prototypes_.tolist() == one.memory_.prototypes_.tolist()
+
+
+def test_one_sample_is_answered_like_many():
+    X = np.array([[1.0, 0.0]] * 2 + [[0.0, 1.0]])
+    clf = ModalClassifier(ARTC2A(vigilance=0.9, learning_rate=1.0), balanced=False).fit(X, ["a", "b", "b"])
+    x = np.array([0.75, 0.66])  # the nearest unit cannot decide, the second can
+    for n_winners, answer in ((1, "a"), (2, "b")):
+        clf.set_params(n_winners=n_winners)
+        assert clf.predict(x[np.newaxis]).tolist() == [answer]
+        assert clf.predict_one(x) == clf.predict_one(x.tolist()) == answer
+
+
+def test_a_memory_that_was_changed_is_noticed_by_the_next_sample():
+    clf = ModalClassifier(IncrementalWTA(4, random_state=0)).partial_fit(np.eye(3), [0, 1, 2])
+    clf.memory_.set_params(n_units=9)
+    with pytest.raises(ValueError, match="n_units from 4 to 9 cannot change once learning has begun"):
+        clf.learn_one(np.eye(3)[0], 1)

@@ -135,6 +135,10 @@ WRONG = {
     "memory that is text": (lambda d, a, m: d["model"]["fitted"].update(memory_="CCM"), "not a memory"),
     "memory that learned nothing": (lambda d, a, m: _memory(d).update(fitted=None), "not a memory"),
     "features": (lambda d, a, m: _memory(d)["fitted"].update(n_features_in_=5), "do not fit"),
+    "names of other columns": (
+        lambda d, a, m: _memory(d)["fitted"].update(feature_names_in_={"$objects": ["a"]}),
+        "feature_names_in_",
+    ),
     "no model": (lambda d, a, m: d.clear(), "holds no model"),
     "a model that is a list": (lambda d, a, m: d.update(model=[]), "holds no model"),
     "deep nesting": (lambda d, a, m: d.update(model=_deep(5000)), "cannot be"),
