@@ -301,7 +301,7 @@ class Runner:
 
 def _used(process: int) -> str:
     """How much of the processor it has used, as the system writes it."""
-    return Path(f"/proc/{process}/schedstat").read_text().split()[0]
+    return " ".join(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13])
 
 
 def _source(item: Any) -> str:
