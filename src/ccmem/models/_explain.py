@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Columns that the text of an explanation names."""
+LONGEST_NAME = 24
 
 
 class Profile(NamedTuple):
@@ -40,6 +41,8 @@ class ColumnChange(NamedTuple):
     """After less before."""
     share: float
     """Its part of the whole squared change, each column measured in its own spread."""
+    spreads: float
+    """The change in standard deviations of the column within the two blocks: how plain it is."""
 
 
 class Explanation(NamedTuple):
@@ -53,10 +56,12 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         lines = [str(self.event)]
-        width = max((len(column.name) for column in self.columns[:SHOWN]), default=0)
+        width = min(LONGEST_NAME, max((len(column.name) for column in self.columns[:SHOWN]), default=0))
         for column in self.columns[:SHOWN]:
-            values = f"{column.before:10.4g} -> {column.after:10.4g}  ({column.change:+.4g})"
-            lines.append(f"  {column.name:<{width}}  {values}  {column.share:6.1%} of the change")
+            values = (
+                f"{column.before:10.4g} -> {column.after:10.4g}  ({column.change:+.4g}, {column.spreads:.1f} spreads)"
+            )
+            lines.append(f"  {column.name[:width]:<{width}}  {values}  {column.share:6.1%} of the change")
         if len(self.columns) > SHOWN:
             lines.append(f"  ... and {len(self.columns) - SHOWN} more columns")
         return "\n".join(lines)
@@ -90,8 +95,8 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         floor = 1e-6 * (np.abs(before.level) + np.abs(after.level)) + np.finfo(float).tiny
     else:
         floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # what never moved is not everything
-    score = (change / (spread + floor)) ** 2
-    share = score / (score.sum() or 1.0)
+    spreads = np.abs(change) / (spread + floor)
+    share = spreads**2 / ((spreads**2).sum() or 1.0)
     names = getattr(memory, "feature_names_in_", None)
     columns = [
         ColumnChange(
@@ -100,6 +105,7 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
             float(after.level[j]),
             float(change[j]),
             float(share[j]),
+            float(spreads[j]),
         )
         for j in np.argsort(-share, kind="stable")
     ]

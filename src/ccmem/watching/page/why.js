@@ -77,9 +77,9 @@ function tableOf(heads, lines) {
 const neat = (v) => Number(Number(v).toPrecision(4)).toString();
 
 function columnTable(why) {
-  return tableOf(["column", "before", "after", "change", "share of the change"], why.columns.map(([name, before, after, change, share]) => {
+  return tableOf(["column", "before", "after", "change", "in spreads", "share of the change"], why.columns.map(([name, before, after, change, share, spreads]) => {
     const bar = make("div", null, "bar"), fill = make("i"); fill.style.left = 0; fill.style.width = 100 * share + "%"; fill.style.background = css("--grey"); bar.append(fill); bar.title = (100 * share).toFixed(1) + " %";
-    return [name, neat(before), neat(after), (change > 0 ? "+" : "") + neat(change), bar];
+    return [name, neat(before), neat(after), (change > 0 ? "+" : "") + neat(change), spreads < 100 ? spreads.toFixed(1) : short(Math.round(spreads)), bar];
   }));
 }
 
