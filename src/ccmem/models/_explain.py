@@ -58,10 +58,10 @@ class Explanation(NamedTuple):
         lines = [str(self.event)]
         width = min(LONGEST_NAME, max((len(column.name) for column in self.columns[:SHOWN]), default=0))
         for column in self.columns[:SHOWN]:
-            values = (
-                f"{column.before:10.4g} -> {column.after:10.4g}  ({column.change:+.4g}, {column.spreads:.1f} spreads)"
+            values = f"{column.before:10.4g} -> {column.after:10.4g}  {column.change:+10.4g}"
+            lines.append(
+                f"  {column.name[:width]:<{width}}  {values}  {column.spreads:6.1f} spreads {column.share:7.1%} of the change"
             )
-            lines.append(f"  {column.name[:width]:<{width}}  {values}  {column.share:6.1%} of the change")
         if len(self.columns) > SHOWN:
             lines.append(f"  ... and {len(self.columns) - SHOWN} more columns")
         return "\n".join(lines)
