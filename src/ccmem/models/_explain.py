@@ -59,9 +59,8 @@ class Explanation(NamedTuple):
         width = min(LONGEST_NAME, max((len(column.name) for column in self.columns[:SHOWN]), default=0))
         for column in self.columns[:SHOWN]:
             values = f"{column.before:10.4g} -> {column.after:10.4g}  {column.change:+10.4g}"
-            lines.append(
-                f"  {column.name[:width]:<{width}}  {values}  {column.spreads:6.1f} spreads {column.share:7.1%} of the change"
-            )
+            plain = f"{column.spreads:6.1f} spreads {column.share:7.1%} of the change"
+            lines.append(f"  {column.name[:width]:<{width}}  {values}  {plain}")
         if len(self.columns) > SHOWN:
             lines.append(f"  ... and {len(self.columns) - SHOWN} more columns")
         return "\n".join(lines)
