@@ -121,7 +121,7 @@ def snapshot(estimator: Any) -> dict[str, Any]:
     for name in ("means", "statistics", "columns", "ages"):
         if hasattr(state, name):
             known[name] = getattr(state, name)[: estimator.n_blocks_].copy()
-    for name in ("vectors", "scalars", "readings", "ring"):
+    for name in ("vectors", "scalars", "readings", "ring", "missing"):
         if hasattr(state, name):
             known[name] = getattr(state, name).copy()
     known["counters"] = state.counters.copy()

@@ -23,7 +23,18 @@ from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.matching import in_slabs
 from ccmem.kernels.rows import SURELY_SMALL, check_rows, columns_kept_on_error, sum_of_squares
-from ccmem.memory import JOURNAL_COLUMNS, JOURNALED, MERGE, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState, aligned
+from ccmem.memory import (
+    JOURNAL_COLUMNS,
+    JOURNALED,
+    MERGE,
+    MOST_JOURNAL_LINES,
+    OWN,
+    REMOVE,
+    SEEN,
+    UNITS,
+    UnitState,
+    aligned,
+)
 from ccmem.parameters import check_parameters
 
 
@@ -63,6 +74,8 @@ class CompetitiveMemory(
     refuse a label; None for a model that never looks at labels."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Arrays of the state that only save time: not part of a checkpoint, but made anew by :meth:`_derive`."""
+    _takes_missing: ClassVar[bool] = False
+    """Whether NaN in a row is a missing reading, and not an error."""
     _epsilon: ClassVar[float] = 1e-5
     _state_type: ClassVar[type] = UnitState
     _own_counters: ClassVar[tuple[str, ...]] = ()
@@ -88,8 +101,8 @@ class CompetitiveMemory(
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
         """Learn rows of ``X`` in order; return how many, fewer than all if the state is full."""
 
-    def _grow(self) -> None:
-        """Grow the state; the journal has been emptied already."""
+    def _grow(self, row: FloatArray) -> None:
+        """Grow the state for ``row``, the next one to learn; the journal has been emptied already."""
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         """Shape and type of every array of the state with a capacity of ``capacity`` units."""
@@ -176,12 +189,12 @@ class CompetitiveMemory(
     def _take_events(self, lines: IntArray) -> None:
         """Keep what the journal tells about blocks; only memories that have some write such lines."""
 
-    def _check_chunk(self, X: Any) -> FloatArray:
-        """Validate a chunk for ``partial_fit``, and begin if it is the first."""
+    def _check_chunk(self, X: Any, missing: bool = True) -> FloatArray:
+        """Validate a chunk for ``partial_fit``, and begin if it is the first. ``missing`` False: no reading may be."""
         if not self.__sklearn_is_fitted__():
-            return self._begin(X)
+            return self._begin(X, missing)
         self._check_unchanged()
-        return self._check(X, reset=False)
+        return self._check(X, reset=False, missing=missing)
 
     def _check_unchanged(self) -> None:
         """Check the parameters, also against those that learning began with; once, until something is assigned."""
@@ -190,7 +203,7 @@ class CompetitiveMemory(
         self._check_settings()
         self.__dict__["_unchanged"] = True
 
-    def _begin(self, X: Any) -> FloatArray:
+    def _begin(self, X: Any, missing: bool = True) -> FloatArray:
         """Validate the first chunk and start anew for rows like those in it; if that fails, all stays as it was."""
         check_parameters(type(self).__name__, self._rules, vars(self))
         seed = self.random_state
@@ -198,7 +211,7 @@ class CompetitiveMemory(
             seed = seed.randint(2**31, size=4)
         rng = np.random.default_rng(seed)
         with columns_kept_on_error(self):
-            rows = self._check(X, reset=True)
+            rows = self._check(X, reset=True, missing=missing)
             self._start_state(rows, rng)
         return rows
 
@@ -221,7 +234,7 @@ class CompetitiveMemory(
                 changes.append(self._empty_journal(first_step))
             if done == len(X):
                 break
-            self._grow()
+            self._grow(X[done])
         for observe in self._observers:
             observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else np.empty((0, JOURNAL_COLUMNS), np.int64))
@@ -244,7 +257,7 @@ class CompetitiveMemory(
         counters[JOURNALED] = 0
         if len(lines) + 2 > len(journal) < MOST_JOURNAL_LINES:
             self._state = self._state._replace(journal=np.zeros((4 * len(journal), JOURNAL_COLUMNS), np.int64))
-        unit_changes = lines[:, 0] >= MERGE
+        unit_changes = (lines[:, 0] >= MERGE) & (lines[:, 0] <= REMOVE)
         if not unit_changes.all():
             self._take_events(lines[~unit_changes])
         lines = lines[unit_changes]
@@ -347,12 +360,14 @@ class CompetitiveMemory(
 
     # Input -------------------------------------------------------------------------------------------------------
 
-    def _check(self, X: Any, reset: bool, finite: bool = True) -> FloatArray:
+    def _check(self, X: Any, reset: bool, finite: bool = True, missing: bool = True) -> FloatArray:
         """``X`` as a contiguous float32 or float64 array, every value checked, nothing changed if bad.
 
-        ``finite`` False leaves the look at every value to :meth:`_winners`.
+        ``finite`` False leaves the look at every value to :meth:`_winners`. Readings may be ``missing`` if the memory
+        knows what to do about them.
         """
-        return check_rows(self, X, None if reset else self._started().prototypes.dtype, finite)
+        dtype = None if reset else self._started().prototypes.dtype
+        return check_rows(self, X, dtype, finite, missing and self._takes_missing)
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """``x`` as one row, without a copy, if it is just what the kernel takes; else None."""
@@ -421,6 +436,7 @@ class CompetitiveMemory(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.non_deterministic = False
+        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ccmem._codes import COLUMN_BACK as COLUMN_BACK
+from ccmem._codes import COLUMN_LOST as COLUMN_LOST
 from ccmem._codes import MERGE as MERGE
 from ccmem._codes import MOVE as MOVE
 from ccmem._codes import NEW_BLOCK as NEW_BLOCK
@@ -43,15 +45,20 @@ class UnitState(NamedTuple):
     """Lines (kind, step, from, to, count, uncertainty) since Python last looked; see the kinds above."""
 
 
+BLOCK_KINDS = ("new_block", "recall")
+
+
 class Event(NamedTuple):
-    """Something that a stream did: a new block began, or an old one came back.
+    """Something that a stream did: a new block began, an old one came back; a column was lost, or is back.
 
     >>> print(Event("recall", step=900, from_block=1, to_block=0, count=101, uncertainty=8))
     recall of block 0 at sample 900, from block 1 (since sample 800 ± 8)
+    >>> print(Event("column_lost", step=900, from_block=1, to_block=1, count=201, uncertainty=20, column=3))
+    column 3 lost at sample 900 (since sample 700 ± 20)
     """
 
     kind: str
-    """``"new_block"`` or ``"recall"``."""
+    """``"new_block"`` or ``"recall"``; ``"column_lost"`` or ``"column_back"``, which change no block."""
     step: int
     """Index of the sample (from 0, since learning began) at which it was noticed."""
     from_block: int
@@ -60,15 +67,31 @@ class Event(NamedTuple):
     """Samples since the change began, this one included: CCM's alarm or hits, AdaptiveCCM's estimate."""
     uncertainty: int = 0
     """The change began within so many samples of ``onset``, if it came at once; one that creeps in began earlier."""
+    column: int = -1
+    """The column that was lost, or is back; -1 for blocks."""
+
+    @property
+    def changes_block(self) -> bool:
+        """Whether another block is in use since: True for new blocks and recalls."""
+        return self.kind in BLOCK_KINDS
 
     @property
     def onset(self) -> int:
         """Where the change began, as far as the memory can tell: the first sample of what is new."""
         return max(0, self.step - self.count + 1)
 
+    def record(self) -> dict[str, Any]:
+        """Names and values, for a line of a file; ``column`` only where there is one."""
+        return {name: value for name, value in self._asdict().items() if name != "column" or value >= 0}
+
+    def __repr__(self) -> str:
+        return f"Event({', '.join(f'{name}={value!r}' for name, value in self.record().items())})"
+
     def __str__(self) -> str:
-        what = "new block" if self.kind == "new_block" else "recall of block"
         since = f"sample {self.onset:,} ± {self.uncertainty:,}" if self.uncertainty else f"about sample {self.onset:,}"
+        if not self.changes_block:
+            return f"column {self.column} {self.kind.removeprefix('column_')} at sample {self.step:,} (since {since})"
+        what = "new block" if self.kind == "new_block" else "recall of block"
         return f"{what} {self.to_block} at sample {self.step:,}, from block {self.from_block} (since {since})"
 
 

@@ -112,6 +112,16 @@ class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseE
         self.unlabeled = unlabeled
         self.random_state = random_state
 
+    @property
+    def _takes_missing(self) -> bool:
+        """Whether NaN in a row is a missing reading: if it is for the memory, and distances are the memory's own."""
+        return self.metric == "own" and bool(getattr(self.memory, "_takes_missing", False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
     @learning
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows of ``X`` and their labels in order."""
@@ -240,7 +250,7 @@ class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseE
         """Learn a chunk; nothing changes unless all of it can be learned."""
         first = not hasattr(self, "memory_")
         memory = self._memory_to_teach()
-        rows = memory._check_chunk(X)
+        rows = memory._check_chunk(X, missing=self._takes_missing)
         labels, missing = check_labels(y, len(rows), self.unlabeled)
         old = np.empty(0, labels.dtype) if first else self.classes_
         new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
@@ -251,7 +261,7 @@ class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseE
     def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> ChunkResult:
         """As ``_teach``, for labels that are places in an array of distinct ``values``: nothing is done per label."""
         memory = self._memory_to_teach()
-        rows = memory._check_chunk(X)
+        rows = memory._check_chunk(X, missing=self._takes_missing)
         used = np.unique(codes[codes != UNLABELED])
         new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
         places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last is where the code of a missing label points
@@ -353,7 +363,8 @@ class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseE
         """What :meth:`predict_votes` gives, and the best unit of every row."""
         self._require_votes()
         several = self.n_winners > 1 or self._metric is not None
-        rows = self.memory_._check(X, reset=False, finite=several)  # else _winners looks at every value
+        rows = self.memory_._check(X, reset=False, finite=several, missing=self._takes_missing)
+        # else _winners looks at every value
         if not several:
             winners = self.memory_._winners(rows, self._answering())
             return self._votes[winners], winners

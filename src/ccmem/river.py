@@ -4,7 +4,8 @@ detector for vectors.
 River's samples are dictionaries whose features come and go. Here every feature gets a column when it is first *learned*
 (those that appear together in sorted order, so the order of a dictionary means nothing):
 
-* a feature that is absent from a sample counts as 0;
+* a feature that is absent from a sample is a missing reading for AdaptiveCCM (and a classifier or detector on it), as
+  is one whose value is None or NaN; for the other models it counts as 0, and None or NaN is an error;
 * a new feature widens every unit by a 0, as if the feature had been there and 0 all along. This is exact: no earlier
   sample changes its similarity or distance to any unit, and iWTA, iGMM and ART-C 2A go on bit for bit as if the column
   had been there from the start. (CCM draws the slots it has not used yet in the columns known when they are made; the
@@ -69,12 +70,17 @@ class _DictModel(Guarded):
         columns = self._columns
         if new := x.keys() - columns.keys():
             columns = columns | {name: len(columns) + i for i, name in enumerate(_in_order(new))}
-        row = _row(x, columns)  # before anything changes: it may be bad
+        row = self._row(x, columns)  # before anything changes: it may be bad
         if new and self._began:
             self._model._widen(len(columns))
         self._columns = columns
         self._began = bool(columns)
         return row if self._began else None
+
+    def _row(self, x: Features, columns: Mapping[Hashable, int]) -> FloatArray:
+        """The values of ``x`` in the order of ``columns``; where it has none, as the model takes it."""
+        whole = getattr(self, "_front", None) is not None  # windows have no gaps
+        return _row(x, columns, not whole and bool(getattr(self._model, "_takes_missing", False)))
 
 
 def _in_order(names: set[Hashable]) -> list[Hashable]:
@@ -84,17 +90,17 @@ def _in_order(names: set[Hashable]) -> list[Hashable]:
         return sorted(names, key=lambda name: (str(name), type(name).__name__))
 
 
-def _row(x: Features, columns: Mapping[Hashable, int]) -> FloatArray:
-    """The values of ``x`` in the order of ``columns``, 0 for those it does not have."""
+def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) -> FloatArray:
+    """The values of ``x`` in the order of ``columns``; for those it does not have 0, or NaN if some may be missing."""
     try:
-        row = np.array([x.get(name, 0.0) for name in columns], np.float64)
-        if row.ndim == 1 and np.isfinite(row).all():
+        row = np.array([x.get(name, np.nan if missing else 0.0) for name in columns], np.float64)  # None is NaN
+        if row.ndim == 1 and (np.isfinite(row) | (missing & np.isnan(row))).all():
             return row
     except (TypeError, ValueError):
         pass
     for name, value in x.items():
         try:
-            fine = bool(np.isfinite(float(value)))
+            fine = (missing and (value is None or value != value)) or bool(np.isfinite(float(value)))
         except (TypeError, ValueError):
             fine = False
         if not fine:
@@ -157,7 +163,7 @@ class MemoryClusterer(_DictModel, base.Clusterer):
         """The best matching unit of ``x``, or -1 while there is none."""
         if not self._began or self.memory_.n_units_ == 0:
             return REJECTED
-        return int(self._model.predict_one(_row(x, self._columns)))
+        return int(self._model.predict_one(self._row(x, self._columns)))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -218,7 +224,7 @@ class MemoryClassifier(_DictModel, base.Classifier):
             return {}
         if isinstance(self._model, ModalClassifier) and not self._model._votes.any():
             return {label: 1.0 / len(labels) for label in labels}
-        shares = self._model.predict_proba(_row(x, self._columns).reshape(1, -1))[0]
+        shares = self._model.predict_proba(self._row(x, self._columns).reshape(1, -1))[0]
         return dict(zip(labels, shares.tolist(), strict=True))
 
     @property
@@ -307,10 +313,12 @@ class ConceptDetector(_DictModel, base.DriftDetector):
                 self._model.learn_one(row)
             elif len(windows := self._front.push(row.reshape(1, -1))):
                 self._model.partial_fit(windows)
+            history = self._model._history
             if self.concept != before:
-                event = self._model._history[-1]
-                self._event = event if self._front is None else self._front.event_in_rows(event)
-        self._drift_detected = self._event is not None
+                self._event = history[-1] if self._front is None else self._front.event_in_rows(history[-1])
+            elif self._front is None and history and history[-1].step == self.memory_.n_samples_seen_ - 1:
+                self._event = history[-1]  # of a column
+        self._drift_detected = self._event is not None and self._event.changes_block
 
     @property
     def concept(self) -> int:

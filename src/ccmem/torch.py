@@ -98,7 +98,7 @@ class TaskGate(torch.nn.Module):
         return self.memory._while_learning(self._learn, x)
 
     def _learn(self, x: torch.Tensor) -> torch.Tensor:
-        rows = self.memory._check_chunk(_as_rows(x))
+        rows = self.memory._check_chunk(_as_rows(x), missing=False)
         blocks = []
         for part in np.split(rows, range(EVENT_HISTORY, len(rows), EVENT_HISTORY)):
             step, pointer = self.memory.n_samples_seen_, self.memory.task_pointer_

@@ -65,8 +65,7 @@ class ProgressLine:
         if (memory := learner.memory) is not None:
             text += f"  {memory.n_blocks_} blocks" if hasattr(memory, "n_blocks_") else f"  {memory.n_units_} units"
         if last is not None:
-            what = "new block" if last.kind == "new_block" else "recall of block"
-            text += f"  last: {what} {last.to_block} at row {last.step:,}"
+            text += f"  last: {str(last).partition(' at sample')[0]} at row {last.step:,}"
         self._line.show(text)
 
     def clear(self) -> None:

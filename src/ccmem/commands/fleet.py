@@ -228,7 +228,8 @@ def _inspect(args: argparse.Namespace) -> int:
         if name == "events" and isinstance(value, list):
             print(f"{'events':<16}{len(value)} latest")
             for event in value:
-                print(f"{'':<16}{event['kind']} {event['from_block']} -> {event['to_block']} at row {event['step']:,}")
+                what = f"{event['from_block']} -> {event['to_block']}" if "column" not in event else event["column"]
+                print(f"{'':<16}{event['kind']} {what} at row {event['step']:,}")
         else:
             shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
             print(f"{name:<16}{', '.join(map(str, value)) if isinstance(value, list) else shown}")
@@ -276,7 +277,7 @@ def _key_facts(store: Store, key: str) -> dict[str, Any]:
         "block_in_use": getattr(memory, "task_pointer_", None),
         "alarm": getattr(memory, "alarm_", None),
         "labels": [str(label) for label in getattr(member.model, "classes_", [])],
-        "events": [event._asdict() for event in getattr(memory, "events_", [])],
+        "events": [event.record() for event in getattr(memory, "events_", [])],
     }
 
 

@@ -146,6 +146,7 @@ class _Run:
             skip_seen=args.skip_seen,
             chunk_rows=min(args.every, 65_536),
             accept_last_line=args.accept_last_line,
+            missing=learner.takes_missing,
         )
         _check_apart(args, stream.files)
         if args.again:
@@ -229,9 +230,10 @@ class _Run:
             self.last_event = event
             if events is not None:
                 place = max(0, event.step - first_step)  # a window found late may have ended in an earlier chunk
-                events.write(
-                    {**event._asdict(), "onset": event.onset, "file": chunk_rows[0], "row": int(chunk_rows[1][place])}
-                )
+                record = event.record()
+                if event.column >= 0 and stream.columns is not None:
+                    record["column_name"] = stream.columns.features[event.column]
+                events.write({**record, "onset": event.onset, "file": chunk_rows[0], "row": int(chunk_rows[1][place])})
 
         learner.on_event(on_event)
         progress = ProgressLine(StatusLine(not args.quiet))

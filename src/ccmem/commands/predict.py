@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         on_bad_row=args.on_bad_row,
         columns=learner.columns,
         accept_last_line=True,
+        missing=learner.takes_missing,
     )
     _check_apart(args, stream.files)
     rows = right = labelled = 0

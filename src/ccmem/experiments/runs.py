@@ -67,7 +67,7 @@ def run_trial(
         record["used_units"] = int((memory.win_counts_ > 0).sum())
     if isinstance(memory, BlockMemory):
         record["blocks"] = memory.n_blocks_
-        record["events"] = [event._asdict() for event in memory.events_]
+        record["events"] = [event.record() for event in memory.events_]
     return record, _arrays_for_figures(next(iter(outcomes.values())), rejected)
 
 

@@ -31,7 +31,7 @@ def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = Fal
         for file in tables.find(sources):
             for piece in tables.pieces_of(file):
                 columns = store.columns._replace(label=None)
-                for batch in tables.read(piece, columns, skip_bad):
+                for batch in tables.read(piece, columns, skip_bad, store.recipe.takes_missing):
                     answers, unknown = _answers(store, batch, at_hand)
                     facts["rows"] += len(batch.order)
                     facts["bad_rows"] += batch.bad

@@ -80,7 +80,7 @@ def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad
     columns, total, bad = store.columns, 0, 0
     schema = _work_schema(columns)
     with sealed(target, schema) as file:
-        for batch in tables.read(Piece(*piece), columns, skip_bad):
+        for batch in tables.read(Piece(*piece), columns, skip_bad, store.recipe.takes_missing):
             buckets = bucket_of(batch.keys, store.buckets)
             places = np.argsort(buckets, kind="stable")
             ends = np.searchsorted(buckets[places], np.arange(store.buckets), side="right")

@@ -18,10 +18,10 @@ import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
 from ccmem.labels import sorted_union
-from ccmem.memory import JOURNALED, UNITS, grown
+from ccmem.memory import BLOCK_KINDS, JOURNALED, UNITS, grown
 from ccmem.models._blocks import BLOCKS
 from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.models.adaptive.columns import ERROR, LEVEL, N_KNOWN, NOISE, SWAY
+from ccmem.models.adaptive.columns import ERROR, LEVEL, N_KNOWN, NOISE, SILENT, SWAY
 from ccmem.models.adaptive.decision import list_members
 from ccmem.models.adaptive.merging import merge_cheapest
 from ccmem.models.adaptive.signature import COUNT, PAIRS, PRODUCT, SQUARE, VARIANCE, WANDER, WEIGHT, limit
@@ -142,7 +142,9 @@ def _events(shards: list[AdaptiveCCM], places: list[list[int]]) -> IntArray:
     for shard, place in zip(shards, places, strict=True):
         lines = shard._export_events()
         lines[:, 1] += before
-        lines[:, 2:4] = np.array(place, np.int64)[lines[:, 2:4]]
+        lines[:, 3] = np.array(place, np.int64)[lines[:, 3]]
+        of_blocks = lines[:, 0] < len(BLOCK_KINDS)  # others name a column there
+        lines[of_blocks, 2] = np.array(place, np.int64)[lines[of_blocks, 2]]
         found.append(lines)
         before += shard.n_samples_seen_
     return np.concatenate(found)[-10_000:]
@@ -216,6 +218,9 @@ def _pool(blocks: dict[str, list[Any]], place: int, other: dict[str, Any]) -> No
     for first in (0, N_KNOWN):
         away = one["columns"][first + LEVEL] - other["columns"][first + LEVEL]
         blocks["columns"][place][first + SWAY] += share * (1.0 - share) * away**2
+        for known, unknown in ((one, other), (other, one)):  # a column that one never heard is as the other knows it
+            silent, part = unknown["columns"][first + SWAY] >= SILENT, slice(first, first + N_KNOWN)
+            blocks["columns"][place][part, silent] = known["columns"][part, silent]
 
 
 def _shrink(memory: AdaptiveCCM, votes: IntArray, bound: int | None) -> None:

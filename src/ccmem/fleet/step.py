@@ -53,6 +53,7 @@ class KeyedEvent(NamedTuple):
     to_block: int
     count: int  # type: ignore[assignment]
     uncertainty: int = 0
+    column: int = -1
 
 
 class Recipe:
@@ -74,6 +75,11 @@ class Recipe:
         if scale not in SCALES:
             raise ValueError(f"scale={scale!r} is unknown; say one of {', '.join(SCALES)}")
         self.model, self.scale = model, scale
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether readings may be missing from a row."""
+        return bool(self.model._takes_missing)
 
     def new_model(self, key: Key) -> Any:
         """A model for ``key`` that has learned nothing."""

@@ -13,14 +13,13 @@ import numpy as np
 from ccmem._typing import FloatArray, IntArray
 from ccmem.streams.arrow import from_table, pyarrow
 from ccmem.streams.sources import expand, format_of
-from ccmem.streams.tables import BadRowError, Columns, SourceError
+from ccmem.streams.tables import BadRowError, Columns, SourceError, bad_values
 
 PIECE_ROWS = 1_000_000
 _BATCH_ROWS = 262_144
 _CSV_ROW_BYTES = 40
 """A guess, for telling how much of a CSV file makes a round."""
 _ENDS = 65_536
-_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 
 
 class KeyedColumns(NamedTuple):
@@ -178,13 +177,13 @@ def fingerprint(file: str, size: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def read(piece: Piece, columns: KeyedColumns, skip_bad: bool) -> Iterator[Batch]:
+def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = False) -> Iterator[Batch]:
     """The rows of a piece."""
     pa = pyarrow()
     first_row = piece.first_row
     try:
         for table in _batches(piece, columns):
-            yield _checked(table, columns, piece.file, first_row, skip_bad)
+            yield _checked(table, columns, piece.file, first_row, skip_bad, missing)
             first_row += table.num_rows
     except (pa.ArrowException, KeyError) as problem:
         raise SourceError(f"{piece.file} cannot be read: {str(problem)[:300]}") from problem
@@ -255,7 +254,7 @@ def arrow_type(name: str) -> Any:
     return pa.type_for_alias(name)
 
 
-def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool) -> Batch:
+def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool, missing: bool) -> Batch:
     """The good rows of an Arrow batch, every column as the kernels take it."""
     pa = pyarrow()
     keys = _column(table, columns.key)
@@ -265,7 +264,7 @@ def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_
     order = _column(table, columns.order).cast(arrow_type(columns.order_type))
     wanted = Columns(columns.features, None, np.dtype(columns.dtype), None)
     X = from_table(table, wanted).X
-    largest = _LARGEST[X.dtype]
+    strange = bad_values(X, missing)
     no_key = keys.is_null().to_numpy(zero_copy_only=False)
     if columns.key_type == "string":
         no_key |= pa.compute.equal(keys.fill_null(""), "").to_numpy(zero_copy_only=False)
@@ -276,9 +275,7 @@ def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_
     places = order.fill_null(0).to_numpy(zero_copy_only=False).astype(kind, copy=False)
     if kind is np.float64:
         no_order |= ~np.isfinite(places)
-    bad = no_key | no_order
-    if X.size and not (X.min() >= -largest and X.max() <= largest):  # false for NaN too
-        bad |= ~(np.abs(X) <= largest).all(axis=1)
+    bad = no_key | no_order | strange.any(axis=1)
     labels = None if columns.label is None else _column(table, columns.label)
     if not bad.any():
         return Batch(keys, places, X, labels, 0)
@@ -287,7 +284,7 @@ def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_
         if no_key[row] or no_order[row]:
             name, what = (columns.key, "the key is missing") if no_key[row] else (columns.order, "the order is missing")
         else:
-            place = int(np.flatnonzero(~(np.abs(X[row]) <= largest))[0])
+            place = int(strange[row].argmax())
             name, what = columns.features[place], f"{X[row, place]} cannot be learned from"
         raise BadRowError(file, first_row + row + 1, name, what)
     good = np.flatnonzero(~bad)

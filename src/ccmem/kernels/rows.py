@@ -41,22 +41,34 @@ def _first_suspect(X: FloatArray) -> int:
     return X.shape[0]
 
 
-def check_finite(X: FloatArray, first_row: int = 0) -> None:
-    """Raise if ``X`` holds NaN, infinity, or numbers too large to be squared, naming the first such place."""
+def check_finite(X: FloatArray, first_row: int = 0, missing: bool = False) -> None:
+    """Raise if ``X`` holds infinity or numbers too large to be squared, naming the first such place.
+
+    So does NaN, unless readings may be ``missing``.
+    """
     largest = _LARGEST[X.dtype]
     row = _first_suspect(X)
     # NaN makes both comparisons false
     if row == len(X) or (X[row:].min() >= -largest and X[row:].max() <= largest):
         return
-    row, column = np.argwhere(~(np.abs(X) <= largest))[0]
+    if missing:
+        fine = ~(np.abs(X[row:]) > largest)
+        if fine.all():
+            return
+        row, column = np.argwhere(~fine)[0] + (row, 0)
+    else:
+        row, column = np.argwhere(~(np.abs(X) <= largest))[0]
     value = X[row, column]
     if np.isfinite(value):
-        trouble, remedy = f"is too large for {X.dtype}", "rescale the data"
+        trouble, remedy = f"is too large for {X.dtype}", "rescale the data first"
+    elif np.isnan(value):
+        trouble = "cannot be learned from"
+        remedy = "drop or impute rows with NaN first, or learn with AdaptiveCCM, which takes it as a missing reading"
     else:
-        trouble, remedy = "cannot be learned from", "drop or impute rows with NaN or inf"
+        trouble, remedy = "cannot be learned from", "drop or impute rows with inf first"
     raise ValueError(
         f"Input X contains {'NaN' if np.isnan(value) else value} at row {first_row + row}, column {column}, "
-        f"which {trouble}; {remedy} first"
+        f"which {trouble}; {remedy}"
     )
 
 
@@ -74,16 +86,16 @@ def columns_kept_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> FloatArray:
+def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing: bool = False) -> FloatArray:
     """``X`` as a contiguous float32 or float64 array; nothing about ``estimator`` is changed if it is bad.
 
-    ``finite`` False leaves the look at every value to whoever reads them next.
+    ``finite`` False leaves the look at every value to whoever reads them next. Readings may be ``missing``: NaN.
     ``dtype`` None means the first data an estimator sees: it fixes the number and the names of the columns.
     """
     reset = dtype is None
     if not reset and _is_just_right(estimator, X, dtype):
         if finite:
-            check_finite(X)
+            check_finite(X, missing=missing)
         return X
     _refuse_times(X)
     with columns_kept_on_error(estimator):
@@ -99,7 +111,7 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True) -> Float
         if not checked.flags.writeable:
             checked = _as_writeable(checked)
         if finite:
-            check_finite(checked)
+            check_finite(checked, missing=missing)
     return checked
 
 

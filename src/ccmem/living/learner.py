@@ -98,6 +98,11 @@ class Learner:
         return answers
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether readings may be missing from a row."""
+        return self.front is None and bool(getattr(self.model, "_takes_missing", False))
+
+    @property
     def steps(self) -> int:
         """Step that the events of the next row to come will have."""
         if self.front is not None:

@@ -1,7 +1,8 @@
 """Scaling that can be done on a stream: nothing is known but what has passed, and chunks must not matter.
 
 ``unit`` brings every row to length 1. ``standard`` takes from every column its mean so far and divides by its standard
-deviation so far (Welford's sums, row by row, the row itself included); at prediction the sums stand still.
+deviation so far (Welford's sums, row by row, the row itself included); at prediction the sums stand still. Missing
+readings (NaN) stay missing, and count for nothing.
 """
 
 from __future__ import annotations
@@ -21,23 +22,34 @@ SCALES = ("none", "unit", "standard")
 def to_unit_length(X: FloatArray) -> None:
     for r in range(X.shape[0]):
         length = np.sqrt(dot(X[r], X[r]))
+        if length != length:
+            squared = 0.0
+            for j in range(X.shape[1]):
+                squared += 0.0 if X[r, j] != X[r, j] else float(X[r, j]) * float(X[r, j])
+            length = np.sqrt(squared)
         if length > 0.0:
             for j in range(X.shape[1]):
                 X[r, j] = X.dtype.type(X[r, j] / length)
 
 
 @kernel
-def standardise(X: FloatArray, count: float, mean: FloatArray, squares: FloatArray, learn: bool) -> None:
+def standardise(
+    X: FloatArray, count: float, absent: FloatArray, mean: FloatArray, squares: FloatArray, learn: bool
+) -> None:
     for r in range(X.shape[0]):
         if learn:
             count += 1.0
         for j in range(X.shape[1]):
             x = float(X[r, j])
+            if x != x:
+                absent[j] += 1.0 if learn else 0.0
+                continue
+            there = count - absent[j]
             if learn:
                 difference = x - mean[j]
-                mean[j] += difference / count
+                mean[j] += difference / there
                 squares[j] += difference * (x - mean[j])
-            deviation = np.sqrt(squares[j] / count) if count > 0.0 else 0.0
+            deviation = np.sqrt(squares[j] / there) if there > 0.0 else 0.0
             X[r, j] = X.dtype.type((x - mean[j]) / deviation) if deviation > 0.0 else X.dtype.type(0.0)
 
 
@@ -54,6 +66,8 @@ class Scale:
             raise ValueError(f"scale={kind!r} is unknown; say one of {', '.join(SCALES)}")
         self.kind = kind
         self.count = 0
+        self.absent = np.zeros(n_features)
+        """How many readings of each column were missing."""
         self.mean = np.zeros(n_features)
         self.squares = np.zeros(n_features)
 
@@ -72,25 +86,29 @@ class Scale:
         if self.kind == "unit":
             to_unit_length(X)
         else:
-            standardise(X, float(self.count), self.mean, self.squares, learn)
+            standardise(X, float(self.count), self.absent, self.mean, self.squares, learn)
             self.count += len(X) if learn else 0
         return X
 
     def export(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"kind": self.kind, "count": self.count, "mean": self.mean, "squares": self.squares}
+        fields = {"kind": self.kind, "count": self.count, "mean": self.mean, "squares": self.squares}
+        return {**fields, "absent": self.absent} if self.absent.any() else fields
 
     @classmethod
     def of(cls, fields: Any, n_features: int) -> Scale:
         """The scale that ``export`` described; ValueError if it cannot have."""
         scale = cls(fields["kind"], n_features)
         count, mean, squares = fields["count"], fields["mean"], fields["squares"]
-        for array in (mean, squares):
+        absent = fields.get("absent", scale.absent)
+        for array in (mean, squares, absent):
             if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (n_features,)):
                 raise ValueError("the scaling does not fit the columns")
             if not np.isfinite(array).all():
                 raise ValueError("the scaling holds NaN or infinity")
         if type(count) is not int or not 0 <= count < 2**62 or squares.min(initial=0.0) < 0:
             raise ValueError("the scaling is damaged")
-        scale.count, scale.mean, scale.squares = count, mean, squares
+        if absent.min(initial=0.0) < 0 or absent.max(initial=0.0) > count:
+            raise ValueError("the scaling is damaged")
+        scale.count, scale.mean, scale.squares, scale.absent = count, mean, squares, absent
         return scale

@@ -59,6 +59,7 @@ def score_events(
 ) -> EventScore:
     """Score ``events`` (records, or lines of an events file) against known change points.
 
+    Columns that are lost or back are no changes, and neither found nor false.
     ``tasks``, if given, names the task before the first change and after each: one more than ``changes``.
 
     >>> events = [Event("new_block", 105, 0, 1, 6), Event("recall", 203, 1, 0, 4), Event("new_block", 250, 0, 2, 6)]
@@ -69,6 +70,7 @@ def score_events(
     (0, 0)
     """
     records = [event if isinstance(event, Event) else _event(event) for event in events]
+    records = [event for event in records if event.changes_block]
     steps = [event.step for event in records]
     if sorted(steps) != steps or sorted(set(changes)) != list(changes):
         raise ValueError("events and changes must stand in the order of the stream, and no change twice")
@@ -117,4 +119,4 @@ def score_events(
 
 def _event(line: dict[str, Any]) -> Event:
     """An event from its line in a file; those of earlier versions say nothing of uncertainty."""
-    return Event(**{name: line[name] for name in Event._fields if name in line or name != "uncertainty"})
+    return Event(**{name: line[name] for name in Event._fields if name in line or name not in Event._field_defaults})

@@ -16,7 +16,7 @@ import numpy as np
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
 from ccmem.guard import guard_of, reading
-from ccmem.memory import JOURNAL_COLUMNS, NEW_BLOCK, OWN, Event
+from ccmem.memory import BLOCK_KINDS, COLUMN_BACK, COLUMN_LOST, JOURNAL_COLUMNS, NEW_BLOCK, OWN, RECALL, Event
 
 if TYPE_CHECKING:
     from ccmem.models._explain import Explanation, Profile
@@ -27,10 +27,25 @@ OWN_BLOCK = OWN + 3
 """Where the places of a single model begin."""
 EVENT_HISTORY = 10_000
 """How many of the latest events a memory keeps."""
-EVENT_KINDS = ("new_block", "recall")
+EVENT_KINDS = (*BLOCK_KINDS, "column_lost", "column_back")
+_CODES = (NEW_BLOCK, RECALL, COLUMN_LOST, COLUMN_BACK)
 LONGEST_NAME = 80
 _assigning = threading.Lock()
 """Held while a name or a listener is added: neither waits for a chunk that is being learned."""
+
+
+def event_of(line: list[int]) -> Event:
+    """The event of a line: place of its kind, step, block left (or column), block in use, count, uncertainty."""
+    kind, step, origin, block, count, uncertainty = line
+    if kind < len(BLOCK_KINDS):
+        return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty)
+    return Event(EVENT_KINDS[kind], step, block, block, count, uncertainty, column=origin)
+
+
+def line_of(event: Event) -> list[int]:
+    """What :func:`event_of` was given."""
+    origin = event.from_block if event.changes_block else event.column
+    return [EVENT_KINDS.index(event.kind), event.step, origin, event.to_block, event.count, event.uncertainty]
 
 
 class BlockMemory(CompetitiveMemory):
@@ -47,7 +62,7 @@ class BlockMemory(CompetitiveMemory):
     alarm_ : int
         Samples counted towards a change; 0 as long as all is well.
     events_ : list of Event
-        The latest new blocks and recalls, oldest first.
+        The latest new blocks and recalls (and lost columns), oldest first.
     block_names_ : dict of int to str
         The names that :meth:`name_block` gave.
     """
@@ -168,7 +183,7 @@ class BlockMemory(CompetitiveMemory):
         return profile_of_units(self, block)
 
     def _take_events(self, lines: IntArray) -> None:
-        events = [Event(EVENT_KINDS[0 if kind == NEW_BLOCK else 1], *place) for kind, *place in lines.tolist()]
+        events = [event_of([_CODES.index(kind), *place]) for kind, *place in lines.tolist()]
         self._history.extend(events)
         if self._listeners:
             self._pending_events = (*self._pending_events, *events)
@@ -191,7 +206,7 @@ class BlockMemory(CompetitiveMemory):
         out[:, ~self._may_win()] = -1.0  # the least there is, for units that never learned
 
     def _export_events(self) -> IntArray:
-        lines = [[EVENT_KINDS.index(event.kind), *event[1:]] for event in self._history]
+        lines = [line_of(event) for event in self._history]
         return np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)
 
     def _import_events(self, lines: IntArray) -> None:
@@ -199,8 +214,7 @@ class BlockMemory(CompetitiveMemory):
             raise ValueError(f"{type(self).__name__}: its events are damaged")
         if len(lines) > EVENT_HISTORY:
             raise ValueError(f"{type(self).__name__}: it holds {len(lines)} events, more than {EVENT_HISTORY}")
-        events = (Event(EVENT_KINDS[kind], *place) for kind, *place in lines.tolist())
-        self._history = deque(events, maxlen=EVENT_HISTORY)
+        self._history = deque(map(event_of, lines.tolist()), maxlen=EVENT_HISTORY)
 
     def _import_names(self, names: Any) -> None:
         """Take over the names of blocks in a checkpoint: pairs of block and name."""

@@ -94,7 +94,7 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         floor = 1e-6 * (np.abs(before.level) + np.abs(after.level)) + np.finfo(float).tiny
     else:
         floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # what never moved is not everything
-    spreads = np.abs(change) / (spread + floor)
+    spreads = np.nan_to_num(np.abs(change) / (spread + floor))  # NaN: a block that never heard the column
     share = spreads**2 / ((spreads**2).sum() or 1.0)
     names = getattr(memory, "feature_names_in_", None)
     columns = [

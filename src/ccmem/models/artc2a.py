@@ -295,7 +295,7 @@ class ARTC2A(CompetitiveMemory):
         if not (fits if self.max_units is not None else len(state.prototypes) % _FIRST_ROOM == 0):
             raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
 
-    def _grow(self) -> None:
+    def _grow(self, row: FloatArray) -> None:
         state = self._state
         if state.counters[UNITS] == len(state.prototypes):
             rows = 2 * len(state.prototypes)

@@ -409,7 +409,7 @@ class CCM(BlockMemory):
             h=np.empty(self.n_slots),
         )
 
-    def _grow(self) -> None:
+    def _grow(self, row: FloatArray) -> None:
         state, n_slots, blocks = self._state, self.n_slots, len(self._state.recalls)
         if state.counters[BLOCKS] < blocks:
             return

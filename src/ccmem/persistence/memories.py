@@ -167,6 +167,8 @@ def _check_array(
     shape, dtype = layout
     array = widened(array)
     rows = shape[0]
+    if isinstance(rows, tuple):  # either number will do
+        rows = len(array) if isinstance(array, np.ndarray) and array.ndim and len(array) in rows else rows[-1]
     used = counts["units"] if rows == MANY else counts["blocks"] if rows is None else rows
     fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.shape[1:] == shape[1:] and array.ndim
     if fits and used is not None:

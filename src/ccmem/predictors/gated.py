@@ -247,7 +247,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         self._check_settings()
         first = not self.__sklearn_is_fitted__()
         memory = self._new_memory() if first else self.memory_
-        rows = memory._check_chunk(X)
+        rows = memory._check_chunk(X, missing=False)  # the network needs them all
         codes, all_classes, class_rows, announced = self._encode(y, len(rows), classes)
         state = self._new_network(rows.shape[1], rows.dtype, gated=True) if first else self._state
         if first:
@@ -336,7 +336,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     def _check_pool(self, X: Any) -> FloatArray:
         self._require_classes()
         self.memory_._require_units()
-        return self.memory_._check(X, reset=False)
+        return self.memory_._check(X, reset=False, missing=False)
 
     def _fitted_memory(self) -> BlockMemory:
         if not self.__sklearn_is_fitted__():

@@ -75,7 +75,7 @@ def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Ba
     arrays = []
     for name in columns.features:
         column = table.column(name)
-        if pa.types.is_decimal(column.type):
+        if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
             column = column.cast(pa.float64())
         chunked = isinstance(column, pa.ChunkedArray)
         arrays.append(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))

@@ -20,6 +20,8 @@ from ccmem.streams.tables import Batch, Columns, SourceError
 
 LONGEST_QUOTED = 1 << 16
 _DELIMITERS = ",;\t"
+_MISSING = ("", "NA", "N/A", "null", "NULL", "None")
+"""What stands for a missing reading, beside NaN in any spelling."""
 _OPEN_QUOTE = "a quote is opened and not closed"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _INSIDE_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
@@ -169,7 +171,7 @@ class CSVTable(LineTable):
             for name, place in zip(columns.features, places, strict=True):
                 value = record[place]
                 numbers.append(float(value) if is_number(value) else np.nan)
-                if value and problem is None and not is_number(value):
+                if value not in _MISSING and problem is None and not is_number(value):
                     problem = (name, f"{shown(value)} is not a number")
             label: Any = None
             if label_place is not None:

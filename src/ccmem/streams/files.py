@@ -73,6 +73,7 @@ class FileStream:
         skip_seen: bool = False,
         chunk_rows: int | None = None,
         accept_last_line: bool = False,
+        missing: bool = False,
     ) -> None:
         if on_bad_row not in ("stop", "skip"):
             raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
@@ -92,6 +93,7 @@ class FileStream:
         self._format, self._features, self._label, self._dtype = format, features, label, dtype
         self.left_out: tuple[str, ...] = ()  # columns of the first file that hold no numbers and are not the label
         self._accept_last_line = accept_last_line
+        self._missing = missing
 
     @property
     def progress(self) -> dict[str, Progress]:
@@ -218,7 +220,9 @@ class FileStream:
     def _rows_of(self, table: Table, file: str, progress: Progress) -> Iterator[Chunk | SourceError]:
         if self.columns is None:
             may_miss = table.open_ended
-            self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
+            self.columns = choose_columns(
+                table, file, self._features, self._label, self._dtype, may_miss, self._missing
+            )
             if self._features is None:
                 used = {*self.columns.features, self.columns.label}
                 self.left_out = tuple(name for name in table.columns if name not in used)
@@ -231,7 +235,7 @@ class FileStream:
             if batch is None:
                 return
             columns = columns._replace(text_labels=self.columns.text_labels)
-            chunk, error = check_batch(batch, columns, file, first, self._skip_bad, table.in_place)
+            chunk, error = check_batch(batch, columns, file, first, self._skip_bad, table.in_place, self._missing)
             self.columns = self.columns.knowing(chunk.labels)
             if isinstance(table, LineTable):
                 table.text_labels = self.columns.text_labels
@@ -259,6 +263,7 @@ def read_files(
     resume: Mapping[str, Progress] | None = None,
     chunk_rows: int | None = None,
     accept_last_line: bool = False,
+    missing: bool = False,
 ) -> FileStream:
     """A stream of (rows, labels) from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
 
@@ -275,6 +280,8 @@ def read_files(
     chunk_rows : most rows in a chunk; None takes what is convenient (a few megabytes)
     accept_last_line : whether a last line without its line end is a row. By default it is left for later, because a
         file that is still being written to may end anywhere; the end of a pipe always ends its last line
+    missing : whether an empty cell, null or NaN is a missing reading, as AdaptiveCCM takes it, and given as NaN. A row
+        with nothing but those is bad all the same
     """
     return FileStream(
         sources,
@@ -286,6 +293,7 @@ def read_files(
         resume=resume,
         chunk_rows=chunk_rows,
         accept_last_line=accept_last_line,
+        missing=missing,
     )
 
 
@@ -296,9 +304,11 @@ def as_chunks(
     features: Sequence[str] | None = None,
     label: str | None = None,
     on_bad_row: str = "stop",
+    missing: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs of rows and labels of what is in memory: a numpy array, a pandas or polars frame, an Arrow table, or
-    anything else with ``__arrow_c_stream__``, ``__dataframe__`` or ``__array__``. ``y`` may hold the labels apart.
+    anything else with ``__arrow_c_stream__``, ``__dataframe__`` or ``__array__``. ``y`` may hold the labels apart;
+    with ``missing``, NaN and null are missing readings, as for :func:`read_files`.
 
     >>> import numpy as np
     >>> [(X.shape, y.tolist()) for X, y in as_chunks(np.eye(3), y=["a", None, "b"])]
@@ -306,7 +316,7 @@ def as_chunks(
     """
     speaks_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")
     table: Table = open_frame(data) if speaks_arrow else open_array(data)
-    columns = check_columns(table, "the data", choose_columns(table, "the data", features, label, None, False))
+    columns = check_columns(table, "the data", choose_columns(table, "the data", features, label, None, False, missing))
     given: Labels | None = None
     if y is not None:
         given, wrong = code_labels(y.tolist() if hasattr(y, "tolist") else list(y))
@@ -319,7 +329,7 @@ def as_chunks(
     for batch in table.batches(columns, 0, None):
         if given is not None and first + len(batch.X) > len(given.codes):
             raise ValueError(f"y has {len(given.codes)} labels for more rows than that; give one label per row")
-        chunk, error = check_batch(batch, columns, "the data", first, on_bad_row == "skip")
+        chunk, error = check_batch(batch, columns, "the data", first, on_bad_row == "skip", missing=missing)
         columns = columns.knowing(chunk.labels)
         first += chunk.n_rows
         if len(chunk.X):

@@ -89,7 +89,14 @@ class NDJSONTable(LineTable):
                 records.add(None, None, (None, "is not a JSON object"), end)
                 continue
             numbers = [_number(record.get(name)) for name in columns.features]
-            wrong = next((name for name, n in zip(columns.features, numbers, strict=True) if n is None), None)
+            wrong = next(
+                (
+                    name
+                    for name, n in zip(columns.features, numbers, strict=True)
+                    if n is None and record.get(name) is not None
+                ),
+                None,
+            )
             fault = None if wrong is None else (wrong, _complaint(record.get(wrong)))
             label = None if columns.label is None else record.get(columns.label)
             records.add([np.nan if n is None else n for n in numbers], label, fault, end)
@@ -115,8 +122,6 @@ def _number(value: Any) -> float | None:
 
 
 def _complaint(value: Any) -> str:
-    if value is None:
-        return "is missing"
     try:
         return f"{str(value)[:60]!r} is not a number"
     except ValueError:  # too many digits to print

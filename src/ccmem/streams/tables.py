@@ -178,16 +178,28 @@ class Table(Protocol):
         ...
 
 
+def bad_values(X: FloatArray, missing: bool) -> Any:
+    """Where values cannot be learned from: too large, infinite, or NaN; if readings may be missing, in rows of NaN."""
+    largest = _LARGEST[X.dtype]
+    if not X.size or (X.min() >= -largest and X.max() <= largest):  # false for NaN too
+        return np.zeros(X.shape, np.bool_)
+    if missing:
+        absent = np.isnan(X)
+        return (absent & absent.all(axis=1, keepdims=True)) | (np.abs(X) > largest)
+    return ~(np.abs(X) <= largest)
+
+
 def check_batch(
-    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool, in_place: bool = True
+    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool, in_place: bool = True, missing: bool = False
 ) -> tuple[Chunk, BadRowError | None]:
-    """The good rows of a batch. Unless bad ones are to be skipped, those before the first bad one, and the error."""
+    """The good rows of a batch. Unless bad ones are to be skipped, those before the first bad one, and the error.
+
+    Readings may be ``missing`` from a good row, but not all of them.
+    """
     X, labels = batch.X, batch.labels
-    n_rows, largest = len(X), _LARGEST[columns.dtype]
-    bad = np.zeros(n_rows, np.bool_)
+    n_rows, strange = len(X), bad_values(X, missing)
+    bad = strange.any(axis=1)
     bad[list(batch.faults)] = True
-    if X.size and not (X.min() >= -largest and X.max() <= largest):  # false for NaN too
-        bad |= ~(np.abs(X) <= largest).all(axis=1)
     if labels is not None:
         columns = columns.knowing(labels.take(~bad))  # the first good row with a label decides
         if columns.text_labels is not None:
@@ -198,7 +210,7 @@ def check_batch(
     error = None
     if not skip_bad:
         n_rows = int(bad.argmax())
-        error = _explain(batch, columns, file, first, n_rows, largest, in_place)
+        error = _explain(batch, columns, file, first, n_rows, strange[n_rows], in_place)
     good = np.flatnonzero(~bad[:n_rows])
     kept = None if labels is None else labels.take(good)
     if kept is not None and columns.text_labels is not None:
@@ -208,13 +220,13 @@ def check_batch(
 
 
 def _explain(
-    batch: Batch, columns: Columns, file: str, first: int, row: int, largest: float, in_place: bool
+    batch: Batch, columns: Columns, file: str, first: int, row: int, strange: Any, in_place: bool
 ) -> BadRowError:
     if row in batch.faults:
         return BadRowError(file, first + row + 1, *batch.faults[row], in_place)
-    strange = np.flatnonzero(~(np.abs(batch.X[row]) <= largest))
-    if strange.size:
-        column, value = columns.features[strange[0]], batch.X[row, strange[0]]
+    if strange.any():
+        place = int(strange.argmax())
+        column, value = columns.features[place], batch.X[row, place]
         what = "is missing or not a number" if np.isnan(value) else f"{value} is too large for {columns.dtype}"
         return BadRowError(file, first + row + 1, column, what, in_place)
     assert batch.labels is not None
@@ -268,14 +280,24 @@ def as_label(value: Any) -> str | int | None:
 
 
 def choose_columns(
-    table: Table, file: str, features: Sequence[str] | None, label: str | None, dtype: Any, label_may_miss: bool
+    table: Table,
+    file: str,
+    features: Sequence[str] | None,
+    label: str | None,
+    dtype: Any,
+    label_may_miss: bool,
+    missing: bool = False,
 ) -> Columns:
-    """Fix the columns: the features named, or all numeric columns but the label."""
+    """Fix the columns: the features named, or all numeric columns but the label.
+
+    A column that is empty in the first rows is taken for a numeric one if readings may be ``missing``.
+    """
     if label is not None and label not in table.columns and not label_may_miss:
         raise SourceError(f"{file} has no column {label!r} for the label; its columns are {_list(table.columns)}")
-    chosen = tuple(features) if features is not None else tuple(c for c in table.numeric if c != label)
+    numeric = {*table.numeric, *(table.undecided if missing else ())} - {label}
+    chosen = tuple(features) if features is not None else tuple(c for c in table.columns if c in numeric)
     undecided = [name for name in table.undecided if name != label] if features is None else []
-    if undecided:
+    if undecided and not missing:
         raise SourceError(
             f"{file}: column {_list(undecided)} is empty in the first rows, so that it cannot be told whether it holds "
             "numbers; name the columns to learn from with --features"

@@ -159,7 +159,7 @@ class Observer:
         for event in reversed(fresh):
             self._events.append(event)
             self._n_events += 1
-            if event.from_block == event.to_block:  # of a column: no block has changed
+            if not event.changes_block:
                 continue
             self._born.setdefault(event.to_block, event.onset)
             self._used[event.from_block] = max(self._used.get(event.from_block, 0), event.step)
@@ -214,16 +214,7 @@ class Observer:
             answer |= {
                 "n_events": self._n_events,
                 "events": [
-                    [
-                        kinds[e.kind],
-                        e.step,
-                        e.from_block,
-                        e.to_block,
-                        e.count,
-                        e.uncertainty,
-                        e.onset,
-                        getattr(e, "column", -1),
-                    ]
+                    [kinds[e.kind], e.step, e.from_block, e.to_block, e.count, e.uncertainty, e.onset, e.column]
                     for e in latest
                 ],
                 "trace": {"width": self._trace.width, "peaks": self._trace.peaks},

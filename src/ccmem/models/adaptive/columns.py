@@ -58,6 +58,9 @@ OUTLIER = 16.0
 """Squared deviations count as at most so many variances when variances are learned."""
 ROUNDING = 1e-7
 TINY = 1e-300
+SILENT = 1e301
+"""The error of a feature of which a batch says nothing, and the variance of a level that a block does not know: beyond
+any that numbers have. See :mod:`ccmem.models.adaptive.missing`."""
 
 
 @kernel_in_place
@@ -171,19 +174,34 @@ def add_four(
 
 
 @kernel_in_place
+def unknown(variance: float) -> bool:
+    """Whether it stands for a silent column, or for a level that was never heard."""
+    return variance > 0.1 * SILENT
+
+
+@kernel_in_place
+def mean_and_spread(
+    total: float, squares: float, fourths: float, reference: float, n: float
+) -> tuple[float, float, float, float]:
+    """Mean and spread of n readings, and the errors of both."""
+    mean = reference + total / n
+    variance = min(squares / (2.0 * n), 1e300)
+    share = 0.5 / n
+    if variance > 0.0:
+        tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
+        share = tails if tails > share else share
+    rounding = ROUNDING * mean * (ROUNDING * mean)
+    return mean, np.sqrt(variance), variance / n + rounding, variance * share + rounding
+
+
+@kernel_in_place
 def close(readings: FloatArray, ring: FloatArray, slot: int, n: float) -> None:
     """Put the full batch into a slot of the ring."""
     first = N_SLOT * slot
     for j in range(ring.shape[1]):
-        mean = readings[RUNNING + REFERENCE, j] + readings[SUM, j] / n
-        variance = min(readings[SQUARES, j] / (2.0 * n), 1e300)
-        share = 0.5 / n
-        if variance > 0.0:
-            tails = (readings[FOURTHS, j] / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
-            share = tails if tails > share else share
-        rounding = ROUNDING * mean * (ROUNDING * mean)
-        ring[first, j], ring[first + 1, j] = mean, np.sqrt(variance)
-        ring[first + 2, j], ring[first + 3, j] = variance / n + rounding, variance * share + rounding
+        ring[first, j], ring[first + 1, j], ring[first + 2, j], ring[first + 3, j] = mean_and_spread(
+            readings[SUM, j], readings[SQUARES, j], readings[FOURTHS, j], readings[RUNNING + REFERENCE, j], n
+        )
         ring[first + 4, j] = readings[DIRECTION, j] / n
 
 
@@ -193,13 +211,18 @@ def start(known: FloatArray, readings: FloatArray, batch: FloatArray, block_too:
     for kind in range(2):
         block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
         for j in range(batch.shape[1]):
+            silent = unknown(batch[2 + kind, j])
             if block_too:
                 for k in range(N_KNOWN):
                     block[k, j] = 0.0
-                block[LEVEL, j], block[NOISE, j] = batch[kind, j], batch[2 + kind, j]
-            for k in range(N_RUNNING):
+                if silent:
+                    block[SWAY, j] = SILENT
+                else:
+                    block[LEVEL, j], block[NOISE, j] = batch[kind, j], batch[2 + kind, j]
+            for k in range(STRAY, N_RUNNING):
                 running[k, j] = 0.0
-            running[REFERENCE, j] = batch[kind, j]
+            if not silent:
+                running[REFERENCE, j] = batch[kind, j]
 
 
 @kernel_in_place
@@ -214,17 +237,27 @@ def weigh(
     reference_rate: float,
     h: float,
     learns: bool,
+    start: int,
+    stop: int,
 ) -> float:
-    """Weigh what a batch says about all means or all spreads, and learn from it; return the most evidence."""
+    """Weigh what a batch says about means or spreads of some columns, and learn from it; return the most evidence."""
     batches, scaled = ages[KNOWN], ages[SCALED]
+    part = slice(start, stop)
     weigh_columns(
-        *(known[LEVEL], known[SWAY], known[ERROR], known[REACH], known[CARRY], known[ECHO], known[NOISE]),
-        *(running[REFERENCE], running[STRAY], running[MISS], running[EVIDENCE], running[RUN], running[PULL]),
-        *(features, errors, scaled, 1.0 + 1.0 / reference_age, h, learns),
-        *(max(1.0 / (scaled + 1.0), slowest), max(1.0 / (batches + 1.0), slowest)),
+        *(known[LEVEL][part], known[SWAY][part], known[ERROR][part], known[REACH][part]),
+        *(known[CARRY][part], known[ECHO][part], known[NOISE][part]),
+        *(running[REFERENCE][part], running[STRAY][part], running[MISS][part]),
+        *(running[EVIDENCE][part], running[RUN][part], running[PULL][part]),
+        *(features[part], errors[part]),
+        scaled,
+        1.0 + 1.0 / reference_age,
+        h,
+        learns,
+        max(1.0 / (scaled + 1.0), slowest),
+        max(1.0 / (batches + 1.0), slowest),
         max(1.0 / (reference_age + 1.0), reference_rate),
     )
-    return running[EVIDENCE, highest(running[EVIDENCE], features.shape[0])] if scaled >= PRIOR else 0.0
+    return running[EVIDENCE, start + highest(running[EVIDENCE][part], stop - start)] if scaled >= PRIOR else 0.0
 
 
 @kernel_apart
@@ -328,7 +361,7 @@ def departure(
     for feature in range(2 * d):
         kind, j = feature // d, feature % d
         block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
-        if running[EVIDENCE, j] < h:
+        if running[EVIDENCE, j] < h or unknown(ring[N_SLOT * now + 2, j]):
             continue
         run: Any = np.int64(running[RUN, j])
         n = min(run, RING - 1)
@@ -358,10 +391,22 @@ def departure(
 
 @kernel_in_place
 def gather(readings: FloatArray, ring: FloatArray, now: int, n: int) -> None:
-    """Let the guess be the mean of the latest n batches."""
-    for row in range(4):
-        for j in range(ring.shape[1]):
-            readings[GUESS + row, j] = latest(ring, now, row, j, n)
+    """Let the guess be the mean of the latest n batches, or of those in which a column says something."""
+    for j in range(ring.shape[1]):
+        heard = 0
+        for back in range(n):
+            heard += 0 if unknown(ring[N_SLOT * ((now + RING - back) % RING) + 2, j]) else 1
+        for row in range(4):
+            guess = latest(ring, now, row, j, n)
+            if 0 < heard < n:
+                guess = 0.0
+                for back in range(n):
+                    slot = N_SLOT * ((now + RING - back) % RING)
+                    guess += 0.0 if unknown(ring[slot + 2, j]) else ring[slot + row, j]
+                guess /= heard
+                if row >= 2:  # fewer batches, so that its variance / n is right
+                    guess *= n / heard
+            readings[GUESS + row, j] = guess
 
 
 @kernel_in_place
@@ -380,12 +425,17 @@ def column_misfit(known: FloatArray, now: FloatArray, guess: FloatArray, batches
 
 
 @kernel_in_place
-def column_distance(known: FloatArray, now: FloatArray, there: FloatArray, step: int) -> float:
-    """Squared distance of a block from ``there``, rows 0 and ``step`` of which are levels, in variances."""
+def column_distance(known: FloatArray, now: FloatArray, there: FloatArray, doubts: FloatArray, step: int) -> float:
+    """Squared distance of a block from ``there``, in variances, by columns that are known in both.
+
+    Rows 0 and ``step`` of ``there`` are levels, those of ``doubts`` tell if they are known.
+    """
     total = 0.0
     for feature in range(2 * known.shape[1]):
         kind, j = feature // known.shape[1], feature % known.shape[1]
         first = N_KNOWN * kind
+        if unknown(doubts[step * kind, j]) or unknown(known[first + SWAY, j]):
+            continue
         away = there[step * kind, j] - known[first + LEVEL, j]
         variance = max(
             max(now[first + ERROR, j], now[first + NOISE, j]), max(known[first + ERROR, j], known[first + NOISE, j])
@@ -435,23 +485,32 @@ def go_on(
 
     It is the level of a new block, too, which inherits the variances of the old one, larger where its batches are
     noisier. A recalled block that has not ``moved`` knows its levels: the guess counts by how far they wander, beside
-    its own error.
+    its own error. Of a silent column a recalled block expects what it knew, and a new one what was expected before.
     """
     for kind in range(2):
         block, before = known[N_KNOWN * kind :], old[N_KNOWN * kind :]
         running = readings[RUNNING + N_RUNNING * kind :]
         for j in range(batch.shape[1]):
             guess, error = readings[GUESS + kind, j], readings[GUESS + 2 + kind, j]
-            if new:
+            silent = unknown(error)
+            if new and silent:
+                for k in range(ERROR, N_KNOWN):
+                    block[k, j] = before[k, j]
+                guess = running[REFERENCE, j]
+                block[LEVEL, j], block[SWAY, j] = guess, SILENT
+            elif new:
                 noise = before[NOISE, j]
                 ratio = max(1.0, error / noise) if noise > 0.0 else 1.0
                 for k in range(ERROR, NOISE):
                     block[k, j] = ratio * before[k, j]
                 block[LEVEL, j], block[SWAY, j], block[NOISE, j] = guess, 0.0, max(error, noise)
+            elif silent:
+                guess = running[REFERENCE, j] if unknown(block[SWAY, j]) else block[LEVEL, j]
             elif not moved:
                 away, doubt = guess - block[LEVEL, j], max(max(block[ERROR, j], block[NOISE, j]), error) / n
                 wander = max(block[SWAY, j] - block[ERROR, j], 0.0)
                 guess = block[LEVEL, j] + wander / (wander + doubt + TINY) * away
             for k in range(STRAY, N_RUNNING):
                 running[k, j] = 0.0
-            running[REFERENCE, j], running[STRAY, j] = guess, batch[kind, j] - guess
+            running[REFERENCE, j] = guess
+            running[STRAY, j] = 0.0 if silent or unknown(batch[2, j]) else batch[kind, j] - guess

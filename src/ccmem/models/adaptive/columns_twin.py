@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import FloatArray
+from ccmem._typing import BoolArray, FloatArray
 
 TINY = 1e-300
+SILENT = 1e301
 
 
 class Known:
@@ -30,6 +31,10 @@ class Batch(NamedTuple):
     error: FloatArray
     direction: FloatArray
 
+    def heard(self) -> BoolArray:
+        """Which columns it says something of."""
+        return self.error[0] < 1e300
+
 
 def student(square: float, v: float) -> float:
     """z^2 of a squared Student deviate."""
@@ -46,55 +51,105 @@ class Columns:
         for _ in range(8):
             self.bound = 2.0 * self.h - math.log(2.0 * math.pi * self.bound)
         self.rows: list[FloatArray] = []
-        self.scales: list[float] = []
+        self.directions: list[FloatArray] = []
+        self.some = False  # whether a reading was ever missing
+        self.waiting = [np.zeros(width)] * 4  # readings that wait, their sums
+        self.unheard = np.zeros(width, np.bool_)
+        self.streak, self.tail, self.gaps, self.gone = np.zeros((4, width))
+        self.lost = np.zeros(width, np.bool_)
         self.ring: list[Batch] = []
         self.reference_age = self.fresh = self.stayed = self.partial = 0
         self.doubt, self.voice = False, 0.0
         self.before = np.zeros(width)
         self.R, self.stray, self.miss, self.S, self.run, self.pull = np.zeros((6, 2, width))
 
-    def read(self, x: FloatArray, scale: float) -> bool:
+    def fill(self, x: FloatArray, step: int) -> FloatArray:
+        """x with what is expected where nothing was read."""
+        if np.isnan(x).any() and not self.some:
+            self.some, self.unheard = True, np.full(self.width, step == 0)
+        return np.where(np.isnan(x), self.R[0], x).astype(x.dtype)
+
+    def read(self, x: FloatArray, filled: FloatArray, scale: float) -> bool:
         """Take a row; whether a batch is full."""
+        x = x.astype(np.float64)
         if not self.rows and self.reference_age == 0:
-            self.R[0] = self.before = x.astype(np.float64)
-        self.rows.append(x.astype(np.float64))
-        self.scales.append(scale)
+            self.R[0], self.before = np.where(np.isnan(x), (self.R[0], self.before), x)
+        self.before = np.where(self.unheard & ~np.isnan(x), x, self.before)
+        self.unheard = self.unheard & np.isnan(x)
+        self.rows.append(x)
+        self.directions.append(scale * filled.astype(np.float64))
         return len(self.rows) == self.q.batch
 
     def close(self) -> None:
         """Features of the full batch, their errors, and its mean direction."""
-        n = float(self.q.batch)
+        b = float(self.q.batch)
         total, squares, fourths, direction = np.zeros((4, self.width))
-        for x, scale in zip(self.rows, self.scales, strict=True):
-            step = (x - self.before) * (x - self.before)
-            total, squares, fourths = total + (x - self.R[0]), squares + step, fourths + step * step
-            direction = direction + scale * x
-            self.before = x
-        mean, variance = self.R[0] + total / n, np.minimum(squares / (2.0 * n), 1e300)
+        for x, along in zip(self.rows, self.directions, strict=True):
+            there = ~np.isnan(x)
+            step = np.where(there, (x - self.before) * (x - self.before), 0.0)
+            total, squares, fourths = total + np.where(there, x - self.R[0], 0.0), squares + step, fourths + step * step
+            direction = direction + along
+            self.before = np.where(there, x, self.before)
+        self.readings = (~np.isnan(self.rows)).sum(axis=0)
+        n, total, squares, fourths = (
+            new + old for new, old in zip((self.readings, total, squares, fourths), self.waiting, strict=True)
+        )
+        silent = n < b / 2.0
+        self.waiting = [np.where(silent, kept, 0.0) for kept in (n, total, squares, fourths)]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            mean, variance = self.R[0] + total / n, np.minimum(squares / (2.0 * n), 1e300)
             tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
-        share = np.where(tails > 0.5 / n, tails, 0.5 / n)
-        rounding = 1e-7 * mean * (1e-7 * mean)
-        error = np.array([variance / n + rounding, variance * share + rounding])
-        self.ring = [*self.ring, Batch(np.array([mean, np.sqrt(variance)]), error, direction / n)][-5:]
-        self.rows, self.scales = [], []
+            share = np.where(tails > 0.5 / n, tails, 0.5 / n)
+            rounding = 1e-7 * mean * (1e-7 * mean)
+            error = np.array([variance / n + rounding, variance * share + rounding])
+        f, held = np.array([mean, np.sqrt(variance)]), self.ring[-1].f if self.ring else np.zeros((2, self.width))
+        f, error = np.where(silent, held, f), np.where(silent, SILENT, error)
+        self.ring = [*self.ring, Batch(f, error, direction / b)][-5:]
+        self.rows, self.directions = [], []
         self.fresh += 1 - self.partial
         self.partial = 0
         self.stayed += 1
 
+    def tell(self, step: int, N: float) -> list[tuple[str, int, int, int]]:
+        """Columns that are lost or back: kind, column, rows since, and how far that may be off."""
+        told, b = [], self.q.batch
+        for j in range(self.width if self.some else 0):
+            here = int(self.readings[j])
+            if self.unheard[j]:
+                continue
+            if here:
+                if self.lost[j]:
+                    told.append(("column_back", j, here, b - here))
+                self.gaps[j] += self.streak[j] > 0.0
+                self.gone[j] += self.streak[j]
+                self.streak[j], self.lost[j], self.tail[j] = 0.0, False, b - here
+                continue
+            self.streak[j] += 1.0
+            often = self.width * (self.gaps[j] + 1.0) / ((step + 1.0) / b) * N / b
+            goes_on = (self.gone[j] - self.gaps[j] + 1.0) / (self.gone[j] + 2.0)
+            if not self.lost[j] and self.streak[j] >= max(2.0, 1.0 - math.log(often) / math.log(goes_on)):
+                self.lost[j] = True
+                told.append(("column_lost", j, int(self.streak[j] * b + self.tail[j]), b))
+        return told
+
     def start(self, block: Known) -> None:
         """Let the latest batch be all that is known."""
         f, error, _ = self.ring[-1]
+        heard = self.ring[-1].heard()
         if block.batches == 0.0:
             block.__init__(self.width)  # type: ignore[misc]
-            block.level, block.noise, block.batches = f.copy(), error.copy(), 1.0
-        self.R, self.reference_age = f.copy(), 1
+            block.level, block.noise = np.where(heard, f, 0.0), np.where(heard, error, 0.0)
+            block.sway, block.batches = np.where(heard, np.zeros((2, self.width)), SILENT), 1.0
+        self.R, self.reference_age = np.where(heard, f, self.R), 1
         self.stray, self.miss, self.S, self.run, self.pull = np.zeros((5, 2, self.width))
 
     def weigh(self, block: Known, learns: bool) -> float:
         """Evidence of every feature with the latest batch, the most of it returned; then learning."""
         f, error, _ = self.ring[-1]
         h, slowest = self.h, self.q.batch * self.q.slowest_rate
+        new = self.ring[-1].heard() & (block.sway[0] > 1e300)
+        same = ~self.ring[-1].heard() | new  # columns that keep what they have, for now
+        kept = [x.copy() for x in (self.S, self.run, self.pull, self.stray, self.miss)]
         stray = f - self.R
         floor = np.maximum(block.noise, TINY)
         V = np.maximum(block.error, floor)
@@ -115,10 +170,11 @@ class Columns:
             begins = self.S <= 0.0
             self.S = np.where(begins, np.maximum(0.0, z - 0.5), self.S)
             self.run, self.pull = np.where(begins, 1.0, self.run), np.where(begins, signed, self.pull)
-        most = float(self.S.max(initial=0.0)) if block.scaled >= 4.0 else 0.0
+        most = float(self.S[:, ~same].max(initial=0.0)) if block.scaled >= 4.0 else 0.0
         keeps = h < 3.0 * self.S
         if not learns:
             keeps[:] = True
+        keeps |= same
         if block.scaled >= 2.0:
             e = np.where(e * e > 16.0 * np.maximum(V, error), np.copysign(np.sqrt(16.0 * np.maximum(V, error)), e), e)
         limit = 16.0 * np.maximum(np.maximum(block.reach, floor), error)
@@ -140,7 +196,19 @@ class Columns:
         block.sway = moved(block.sway, rate_m * ((1.0 - rate_m) * away * away - block.sway))
         block.level, block.noise = moved(block.level, rate_m * away), moved(block.noise, rate_m * (error - block.noise))
         self.stray, self.miss = stray, np.where(keeps, 0.0, e)
+        self.S, self.run, self.pull, self.stray, self.miss = (
+            np.where(same, old, now)
+            for old, now in zip(kept, (self.S, self.run, self.pull, self.stray, self.miss), strict=True)
+        )
         if learns:
+            first = new & (block.noise == 0.0)
+            block.error, block.reach = (np.where(first, 16.0 * error, old) for old in (block.error, block.reach))
+            block.carry, block.echo = (np.where(first, 0.0, old) for old in (block.carry, block.echo))
+            block.level, block.sway = np.where(new, f, block.level), np.where(new, 0.0, block.sway)
+            block.noise, self.R = np.where(new, error, block.noise), np.where(new, f, self.R)
+            self.S, self.run, self.pull, self.stray, self.miss = (
+                np.where(new, 0.0, old) for old in (self.S, self.run, self.pull, self.stray, self.miss)
+            )
             self.reference_age += 1
             block.batches += 1.0
             block.scaled += 1.0
@@ -154,12 +222,23 @@ class Columns:
             f, error, direction = f + batch.f, error + batch.error, direction + batch.direction
         return Batch(f / n, error / n, direction / n)
 
+    def guess(self, n: int) -> Batch:
+        """The same, of every column by the batches that say something of it, if any does."""
+        mean = self.latest(n)
+        f, error, heard = np.zeros((2, self.width)), np.zeros((2, self.width)), np.zeros(self.width)
+        for batch in self.ring[::-1][:n]:
+            f, error = f + np.where(batch.heard(), batch.f, 0.0), error + np.where(batch.heard(), batch.error, 0.0)
+            heard += batch.heard()
+        some = (heard > 0) & (heard < n)
+        m = np.maximum(heard, 1.0)
+        return Batch(np.where(some, f / m, mean.f), np.where(some, error / m * (n / m), mean.error), mean.direction)
+
     def departure(self, block: Known, reference_age: float) -> tuple[int, int, int]:
         """Feature that left, batches where it went, batches since it began to; -1 if there is none."""
         found, most = (-1, 0, 0), 0.0
         for kind in range(2):
             for j in range(self.width):
-                if self.S[kind, j] < self.h:
+                if self.S[kind, j] < self.h or not self.ring[-1].heard()[j]:
                     continue
                 run, R = int(self.run[kind, j]), self.R[kind, j]
                 n = min(run, 4)
@@ -188,17 +267,17 @@ class Columns:
         """How far the latest n batches are from a block; above 1 if they are not from there."""
         if block.batches == 0.0 or n == 0:
             return 0.0
-        guess = self.latest(n)
+        guess = self.guess(n)
         V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, guess.error))
         away = guess.f - block.level
         worst = (away * away / (V / n + block.sway * (1.0 + 1.0 / block.batches) + TINY)).max()
         return student(float(worst), block.batches + 4.0) / self.bound
 
-    def distance(self, block: Known, now: Known, there: FloatArray) -> float:
-        """From a block to levels, in variances."""
+    def distance(self, block: Known, now: Known, there: FloatArray, doubt: FloatArray) -> float:
+        """From a block to levels, in variances; by columns known in both."""
         V = np.maximum(np.maximum(now.error, now.noise), np.maximum(block.error, block.noise))
         terms = (there - block.level) * (there - block.level) / np.maximum(V, TINY)
-        return float(sum(terms.ravel().tolist()))
+        return float(sum(terms[(doubt < 1e300) & (block.sway < 1e300)].tolist()))
 
     def began(self, block: Known, evidence: int) -> tuple[int, int]:
         """Rows since a change began, and how far that may be off."""
@@ -214,7 +293,7 @@ class Columns:
         shift = g.f - self.R
         far = shift * shift / V
         top = float(far.max())
-        if not 0.0 < top < 1e200:
+        if not 1e-200 < top < 1e200:
             return told, told // 2 + b
         least, rows = min(0.5, max(0.1, 1.5 * (1.0 / math.sqrt(top)))), float(2 * b + len(self.rows))
         reach, newer, p = rows, 1.0, 1.0
@@ -236,7 +315,7 @@ class Columns:
 
     def gain(self, block: Known, now: Known, n: int) -> float:
         """By how much a block explains the latest n batches better than the reference: the most for one feature."""
-        guess = self.latest(n)
+        guess = self.guess(n)
         V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, now.noise))
         V = np.maximum(V, guess.error) + block.sway + TINY
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
@@ -247,26 +326,32 @@ class Columns:
 
     def go_on(self, block: Known, old: Known, n: int, new: bool, moved: bool) -> None:
         """Let the latest n batches be the reference; a new block begins with them and the old one's variances."""
-        self.before = self.rows[-1] if self.rows else self.before
-        self.rows, self.scales = [], []
+        for x in self.rows:
+            self.before = np.where(np.isnan(x), self.before, x)
+        self.rows, self.directions, self.waiting = [], [], [np.zeros(self.width)] * 4
         self.fresh = self.partial = 0
         self.doubt, self.stayed, self.reference_age = False, n, n
         if new:
             block.scaled, block.batches = min(old.scaled, 8.0), float(n)
         if n == 0:
             return
-        guess = self.latest(n)
-        f = guess.f
+        guess = self.guess(n)
+        f, silent = guess.f, ~guess.heard()
+        expected = self.R if new else np.where(block.sway < 1e300, block.level, self.R)
         if new:
-            larger = np.maximum(1.0, guess.error / np.where(old.noise > 0.0, old.noise, 1.0))
+            larger = np.maximum(1.0, np.where(silent, 0.0, guess.error) / np.where(old.noise > 0.0, old.noise, 1.0))
             ratio = np.where(old.noise > 0.0, larger, 1.0)
             block.error, block.reach = ratio * old.error, ratio * old.reach
             block.carry, block.echo = ratio * old.carry, ratio * old.echo
-            block.level, block.sway = f.copy(), np.zeros_like(f)
-            block.noise = np.maximum(guess.error, old.noise)
+            for name in ("error", "reach", "carry", "echo"):
+                setattr(block, name, np.where(silent, getattr(old, name), getattr(block, name)))
+            block.level = np.where(silent, expected, f)
+            block.sway = np.where(silent, np.full_like(f, SILENT), 0.0)
+            block.noise = np.where(silent, old.noise, np.maximum(guess.error, old.noise))
         elif not moved:
             away, doubt = f - block.level, np.maximum(np.maximum(block.error, block.noise), guess.error) / n
             wander = np.maximum(block.sway - block.error, 0.0)
             f = block.level + wander / (wander + doubt + TINY) * away
-        self.R, self.stray = f.copy(), self.ring[-1].f - f
+        self.R = np.where(silent, expected, f)
+        self.stray = np.where(silent | ~self.ring[-1].heard(), 0.0, self.ring[-1].f - f)
         self.miss, self.S, self.run, self.pull = np.zeros((4, 2, self.width))

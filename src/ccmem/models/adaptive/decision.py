@@ -32,6 +32,7 @@ from ccmem.models.adaptive.columns import (
     RUNNING,
     SCALED,
     STAYED,
+    SWAY,
     better_by,
     close,
     column_distance,
@@ -46,6 +47,7 @@ from ccmem.models.adaptive.columns import (
     weigh,
 )
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
+from ccmem.models.adaptive.missing import close_some, forget_waiting, hear, next_heard, tally
 from ccmem.models.adaptive.onset import rows_since_change
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 
@@ -131,6 +133,7 @@ def use_columns(state: Any, block: int, before: int, n: int, new: bool, moved: b
     counters = state.counters
     counters[ROWS] = counters[DOUBT] = counters[FRESH] = counters[PARTIAL] = 0
     counters[STAYED] = counters[REFERENCE_AGE] = n
+    forget_waiting(state.missing)
     if new:
         state.ages[block, SCALED] = min(state.ages[before, SCALED], INHERITED)
         state.ages[block, KNOWN] = n
@@ -186,8 +189,10 @@ def has_moved(state: Any, settings: Any, block: int, by_column: float) -> bool:
     known, now, nearest = state.columns[block], state.columns[state.counters[POINTER]], np.inf
     for other in range(state.counters[BLOCKS]):
         if other != block and state.ages[other, KNOWN] > 0.0:
-            nearest = min(nearest, column_distance(known, now, state.columns[other], N_KNOWN))
-    if column_distance(known, now, state.readings[GUESS:], 1) < settings.clearly_nearest * nearest:
+            there = state.columns[other]
+            nearest = min(nearest, column_distance(known, now, there, there[SWAY:], N_KNOWN))
+    guess = state.readings[GUESS : GUESS + 4]
+    if column_distance(known, now, guess, guess[2:], 1) < settings.clearly_nearest * nearest:
         return True
     return by_column <= 1.0 and clearly_nearest(state, settings, block)
 
@@ -302,35 +307,47 @@ def judge(state: Any, settings: Any) -> bool:
     """See what the columns say of a full batch; whether that is a change, about which they ask."""
     counters, pointer, readings, ring = state.counters, state.counters[POINTER], state.readings, state.ring
     slot = (counters[LATEST] + 1) % RING
-    close(readings, ring, slot, float(settings.batch))
+    if state.missing.shape[0] > 0:
+        close_some(readings, state.missing, ring, slot, float(settings.batch))
+        tally(state, settings)
+    else:
+        close(readings, ring, slot, float(settings.batch))
     counters[LATEST], counters[ROWS] = slot, 0
     counters[FRESH] += 1 - counters[PARTIAL]
     counters[PARTIAL] = 0
     counters[STAYED] += 1
     if counters[CERTAIN]:
         return False
-    known, ages, first = state.columns[pointer], state.ages[pointer], N_SLOT * slot
+    known, ages, batch = state.columns[pointer], state.ages[pointer], ring[N_SLOT * slot : N_SLOT * slot + N_SLOT]
     if counters[REFERENCE_AGE] == 0 or ages[KNOWN] == 0.0:
-        start(known, readings, ring[first : first + N_SLOT], ages[KNOWN] == 0.0)
+        start(known, readings, batch, ages[KNOWN] == 0.0)
         counters[REFERENCE_AGE], ages[KNOWN] = 1, max(ages[KNOWN], 1.0)
         return False
     h, most = evidence_for_change(state, settings), 0.0
     learns = counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches
     slowest, reference_age = settings.batch * settings.slowest_rate, float(counters[REFERENCE_AGE])
-    for kind in range(2):
-        evidence = weigh(
-            known[N_KNOWN * kind : N_KNOWN * kind + N_KNOWN],
-            readings[RUNNING + N_RUNNING * kind : RUNNING + N_RUNNING * kind + N_RUNNING],
-            ring[first + kind],
-            ring[first + 2 + kind],
-            ages,
-            reference_age,
-            slowest,
-            settings.batch * settings.reference_rate,
-            h,
-            learns,
-        )
-        most = max(most, evidence)
+    some = state.missing.shape[0] > 0
+    first, last = next_heard(known, batch, 0) if some else (0, batch.shape[1])
+    while first < last:
+        for kind in range(2):
+            evidence = weigh(
+                known[N_KNOWN * kind : N_KNOWN * kind + N_KNOWN],
+                readings[RUNNING + N_RUNNING * kind : RUNNING + N_RUNNING * kind + N_RUNNING],
+                batch[kind],
+                batch[2 + kind],
+                ages,
+                reference_age,
+                slowest,
+                settings.batch * settings.reference_rate,
+                h,
+                learns,
+                first,
+                last,
+            )
+            most = max(most, evidence)
+        first, last = next_heard(known, batch, last) if some else (last, last)
+    if some and learns:
+        hear(known, readings, batch)
     if learns:
         counters[REFERENCE_AGE] += 1
         ages[KNOWN] += 1.0

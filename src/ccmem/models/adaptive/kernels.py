@@ -17,6 +17,7 @@ from ccmem.models.adaptive.change import confirm, suspect
 from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS, read, scale_of
 from ccmem.models.adaptive.decision import SIZE, is_asking, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
+from ccmem.models.adaptive.missing import all_there, fill, read_some
 from ccmem.models.adaptive.signature import VARIANCE
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
 
@@ -153,6 +154,8 @@ def learn_rows(
 ) -> int:
     """Learn rows in order, up to the first that asks about a change or finds no more space; return how many."""
     counters: Any = state.counters
+    some = state.missing.shape[0] > 0
+    room = 2 + (X.shape[1] if some else 0)  # lines that one row may add to the journal
     unread: Any = np.int64(0)  # rows of the running batch from here on are not read yet
     r: Any = np.int64(0)
     asking = is_asking(state)
@@ -160,18 +163,26 @@ def learn_rows(
         if (
             counters[BLOCKS] == state.means.shape[0]
             or counters[UNITS] == state.prototypes.shape[0]
-            or counters[JOURNALED] + 2 > state.journal.shape[0]
+            or counters[JOURNALED] + room > state.journal.shape[0]
         ):
             break
-        x = X[r]
-        winners[r] = REJECTED
+        x, heard = X[r], True
         scale = scale_of(x)
+        if scale == 0.0 and not all_there(x):
+            if not some:
+                break
+            x, heard = state.filled[0], fill(state.readings, x, state.filled[0])
+            scale = scale_of(x)
+        winners[r] = REJECTED
+        if some:
+            read_some(state.readings, state.missing, X[r], x, scale, counters[ROWS] == 0, counters[REFERENCE_AGE] == 0)
+            unread = r + 1
         counters[ROWS] += 1
         if counters[ROWS] == settings.batch:
             catch_up(state, X, unread, r + 1)
             unread = r + 1
             asking = judge(state, settings)
-        if scale > 0.0 and not asking:
+        if scale > 0.0 and heard and not asking:
             if counters[ALARM] > 0:
                 asking = confirm(state, settings, x, scale)
             elif suspect(state, settings, x, scale):

@@ -9,7 +9,19 @@ import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.guard import reading
-from ccmem.memory import JOURNALED, QUESTION, SEEN, UNITS, aligned_zeros_of, grown, new_units
+from ccmem.kernels.matching import SLAB_ROWS
+from ccmem.kernels.rows import check_finite
+from ccmem.memory import (
+    JOURNAL_COLUMNS,
+    JOURNALED,
+    QUESTION,
+    SEEN,
+    UNITS,
+    aligned_zeros,
+    aligned_zeros_of,
+    grown,
+    new_units,
+)
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive.columns import (
@@ -23,6 +35,7 @@ from ccmem.models.adaptive.columns import (
     RING,
     ROUNDING,
     ROWS,
+    SILENT,
     SWAY,
     TINY,
 )
@@ -38,9 +51,10 @@ from ccmem.models.adaptive.decision import (
     list_members,
 )
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
+from ccmem.models.adaptive.missing import N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
-from ccmem.models.adaptive.stored import with_rates, without_rates
+from ccmem.models.adaptive.stored import with_missing, with_rates, without_missing, without_rates
 from ccmem.models.adaptive.upgrade import with_columns
 from ccmem.parameters import Rule, integer, number, optional
 
@@ -103,8 +117,9 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring")
-    _derived = ("partners", "costs", "members")
+    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring", "missing", "filled")
+    _derived = ("partners", "costs", "members", "filled")
+    _takes_missing = True
     _labelled_kernel = staticmethod(learn_labelled)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike")
     _tuning: ClassVar[Tuning] = Tuning()
@@ -131,15 +146,16 @@ class AdaptiveCCM(BlockMemory):
     @property
     @reading
     def block_levels_(self) -> FloatArray:
-        """Mean of every column in every block, in the units of the data."""
-        return self._started().columns[: self.n_blocks_, LEVEL].copy()
+        """Mean of every column in every block, in the units of the data; NaN where a block had no reading of it."""
+        known = self._started().columns[: self.n_blocks_]
+        return np.where(known[:, SWAY] < SILENT, known[:, LEVEL], np.nan)
 
     @property
     @reading
     def block_spreads_(self) -> FloatArray:
         """Standard deviation of every column in every block: of rows within a batch, and of batches."""
         known = self._started().columns[: self.n_blocks_]
-        return np.sqrt(known[:, N_KNOWN + LEVEL] ** 2 + known[:, SWAY])
+        return np.where(known[:, SWAY] < SILENT, np.sqrt(known[:, N_KNOWN + LEVEL] ** 2 + known[:, SWAY]), np.nan)
 
     def _profile(self, block: int) -> Profile:
         if self._started().ages[block, KNOWN] == 0:
@@ -148,7 +164,7 @@ class AdaptiveCCM(BlockMemory):
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
         """Units match by direction; blocks that directions do not tell apart are told apart by their columns."""
-        winners = super()._winners(X, competes)
+        winners = self._nearest(X, competes)
         alike = self._alike() if self.n_blocks_ > 1 and len(X) else None
         if alike is None:
             return winners
@@ -163,16 +179,38 @@ class AdaptiveCCM(BlockMemory):
             choices = np.flatnonzero(group & able)
             if len(choices) < 2:
                 continue
+            every = ~np.isnan(levels[choices]).any(axis=0)  # columns that all of them have heard
             with np.errstate(over="ignore"):  # a column that never moved in a block, and moves now: no match at all
-                misfits = [
-                    (((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b])).sum(axis=1) for b in choices
-                ]
-            best = choices[np.argmin(misfits, axis=0)]
+                terms = [((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b]) for b in choices]
+            best = choices[np.argmin([np.nansum(term[:, every], axis=1) for term in terms], axis=0)]
             for b in choices:
                 other = rows[(best == b) & (found[rows] != b)]
                 if len(other):
-                    winners[other] = super()._winners(X[other], may_win & (blocks == b))
+                    winners[other] = self._nearest(X[other], may_win & (blocks == b))
         return winners
+
+    def _nearest(self, X: FloatArray, competes: BoolArray | None) -> IntArray:
+        """Best matching units by direction; of rows with missing readings by that of what is there."""
+        try:
+            return super()._winners(X, competes)
+        except ValueError:
+            check_finite(X, missing=True)  # it is NaN then, which only takes longer
+        gappy, winners = np.isnan(X).any(axis=1), np.empty(len(X), np.int64)
+        if not gappy.all():
+            winners[~gappy] = super()._winners(np.ascontiguousarray(X[~gappy]), competes)
+        may_win = self._may_win() if competes is None else self._may_win() & competes
+        units, rows = np.flatnonzero(may_win), np.flatnonzero(gappy)
+        usual = np.argmax(self._state.wins[units])  # a row without any reading is like most
+        for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
+            best = np.argmax(cosines(X[some], self._state.prototypes[units]), axis=1)
+            winners[some] = units[np.where(np.isnan(X[some]).all(axis=1), usual, best)]
+        return winners
+
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        super()._score(X, prototypes, out)
+        gappy = np.isnan(X).any(axis=1)
+        if gappy.any():
+            out[gappy] = np.where(self._may_win(), cosines(X[gappy], prototypes), -1.0)
 
     def _alike(self) -> BoolArray | None:
         """For every block which blocks its signature does not tell from it, itself included; None if it is alone."""
@@ -213,14 +251,16 @@ class AdaptiveCCM(BlockMemory):
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
         units.counters[BLOCKS] = 1
         layout = self._own_layout(capacity, n_features, dtype)
-        shapes = [(tuple(n or blocks for n in shape), kind) for shape, kind in layout.values()]
+        layout["missing"] = (0, n_features), np.float64
+        shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
     @staticmethod
     def _own_layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """Shape and type of what the state has beyond that of every model; None stands for any number of blocks."""
+        """Shape and type of what the state has beyond that of every model; None stands for any number of blocks, and
+        two numbers for either."""
         return {
             "unit_blocks": ((capacity,), np.int64),
             "errors": ((capacity,), np.float64),
@@ -232,6 +272,7 @@ class AdaptiveCCM(BlockMemory):
             "ages": ((None, N_AGES), np.float64),
             "readings": ((N_READINGS, n_features), np.float64),
             "ring": ((RING * N_SLOT, n_features), np.float64),
+            "missing": (((0, N_MISSING), n_features), np.float64),
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
@@ -242,23 +283,43 @@ class AdaptiveCCM(BlockMemory):
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
         rows = len(prototypes)
-        return {"partners": np.zeros(rows, np.int64), "costs": np.zeros(rows), "members": np.zeros(rows, np.int64)}
+        filled = aligned_zeros((1, prototypes.shape[1]), prototypes.dtype)
+        return {
+            "partners": np.zeros(rows, np.int64),
+            "costs": np.zeros(rows),
+            "members": np.zeros(rows, np.int64),
+            "filled": filled,
+        }
 
-    def _grow(self) -> None:
+    def _grow(self, row: FloatArray) -> None:
         state = self._state
         for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
             rows = len(getattr(state, names[0]))
             if needed == rows:
                 more = rows + max(rows // 4, _LEAST_GROWTH[names])
                 state = state._replace(**{name: grown(getattr(state, name), more) for name in names})
+        if not len(state.missing) and np.isnan(row).any():
+            state = expecting_gaps(state)
+        lines = 2 + len(row)  # all columns may be lost at once
+        if len(state.missing) and len(state.journal) < lines:
+            state = state._replace(journal=np.zeros((lines, JOURNAL_COLUMNS), np.int64))
         self._state = state
+
+    def _widen(self, n_features: int) -> None:
+        before = self._started().prototypes.shape[1]
+        super()._widen(n_features)
+        self._state = state = expecting_gaps(self._state)
+        new = slice(before, None)
+        state.missing[UNHEARD, new] = 1.0
+        state.columns[:, [SWAY, N_KNOWN + SWAY], new] = SILENT
+        state.ring.reshape(RING, N_SLOT, -1)[:, 2:4, new] = SILENT
 
     @reading
     def _export(self) -> dict[str, Any]:
-        return without_rates(super()._export(), self.learning_rate)
+        return without_missing(without_rates(super()._export(), self.learning_rate))
 
     def _import(self, fields: dict[str, Any]) -> None:
-        super()._import(with_rates(with_columns(fields), self.learning_rate))
+        super()._import(with_rates(with_missing(with_columns(fields)), self.learning_rate))
         list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:

@@ -41,7 +41,8 @@ SURE = 2
 LEAST_PART = 0.1
 CHANCE = 1.5
 """Deviations of p that may be chance."""
-LARGEST = 1e200
+SMALLEST, LARGEST = 1e-200, 1e200
+"""Squared shifts below are those of silent columns, above those of numbers too large."""
 
 
 @kernel_in_place
@@ -88,7 +89,7 @@ def rows_since_change(state: Any, settings: Any, evidence: int) -> tuple[int, in
     if batches > SURE:
         for feature in range(2 * state.ring.shape[1]):
             furthest = max(furthest, shift_of(state, feature) ** 2 / variance_of(state, feature))
-    if not 0.0 < furthest < LARGEST:
+    if not SMALLEST < furthest < LARGEST:
         return told, told // 2 + batch
     deviation = 1.0 / np.sqrt(furthest)
     least = min(0.5, max(LEAST_PART, CHANCE * deviation))

@@ -34,6 +34,10 @@ class AdaptiveState(NamedTuple):
     readings: FloatArray
     ring: FloatArray
     """The stream's own: sums and runs of every column, and the latest batches."""
+    missing: FloatArray
+    """What is known of missing readings: see :mod:`ccmem.models.adaptive.missing`. No rows until one is missing."""
+    filled: FloatArray
+    """Room for a row in which what is missing is filled in."""
 
 
 class Tuning(NamedTuple):

@@ -1,4 +1,5 @@
-"""What a checkpoint of an AdaptiveCCM leaves out: rates that follow from wins, as they do until units are merged."""
+"""What a checkpoint of an AdaptiveCCM leaves out: rates that follow from wins, as they do until units are merged; and
+what there is about missing readings, as long as none was missing."""
 
 from __future__ import annotations
 
@@ -40,6 +41,22 @@ def with_rates(fields: Any, learning_rate: Any) -> Any:
         expected = _expected(state["wins"], learning_rate)
         return fields if expected is None else {**fields, "state": {**state, "rates": expected}}
     except (TypeError, LookupError, ValueError, AttributeError):
+        return fields
+
+
+def without_missing(fields: dict[str, Any]) -> dict[str, Any]:
+    """``fields`` without what is known of missing readings, if that is nothing."""
+    state = {name: array for name, array in fields["state"].items() if name != "missing" or len(array)}
+    return {**fields, "state": state}
+
+
+def with_missing(fields: Any) -> Any:
+    """What :func:`without_missing` was given; anything else as it is."""
+    try:
+        state = fields["state"]
+        none = {} if "missing" in state else {"missing": np.zeros((0, state["means"].shape[1]))}
+        return {**fields, "state": {**state, **none}}
+    except (TypeError, LookupError, AttributeError):
         return fields
 
 

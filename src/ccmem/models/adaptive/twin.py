@@ -157,11 +157,12 @@ def naive(
         moved = False
         if least > 1.0 and best >= 0:
             near = [
-                columns.distance(known[best], known[t], other.level)
+                columns.distance(known[best], known[t], other.level, other.sway)
                 for b, other in enumerate(known)
                 if b != best and other.batches > 0.0
             ]
-            far = columns.distance(known[best], known[t], columns.latest(n_batches).f)
+            guess = columns.guess(n_batches)
+            far = columns.distance(known[best], known[t], guess.f, guess.error)
             moved = far < q.clearly_nearest * min(near, default=math.inf)
             if not moved and by_column <= 1.0:
                 home = signatures[best].mean
@@ -214,6 +215,8 @@ def naive(
     def judge(step: int) -> bool:
         nonlocal against, certain, lead
         columns.close()
+        for name, column, rows, off in columns.tell(step, false_alarm_every):
+            events.append(Event(name, step, t, t, rows, off, column))
         if certain:
             return False
         if columns.reference_age == 0 or known[t].batches == 0.0:
@@ -230,11 +233,12 @@ def naive(
             return True
         return alarm == 0 and len(known) > 1 and race(step)
 
-    for step, x in enumerate(X):
+    for step, row in enumerate(X):
         winners.append(-1)
+        x = columns.fill(row, step)
         squared = plain.dot(x, x)
         scale = 1.0 / math.sqrt(squared) if squared > 0.0 else 0.0
-        if (columns.read(x, scale) and judge(step)) or squared == 0.0:
+        if (columns.read(row, x, scale) and judge(step)) or squared == 0.0 or np.isnan(row).all():
             continue
         u, now = kind(scale) * x, signatures[t]
         if alarm:
