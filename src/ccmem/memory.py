@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,12 +123,14 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
 
 def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
     """Arrays of zeros of these shapes and types: small ones share one buffer, because making many takes time."""
-    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in layouts]
-    places = [0, *accumulate(-(-size // CACHE_LINE) * CACHE_LINE for size in sizes)]
-    if places[-1] > SMALL:
+    places, end = [], 0
+    for shape, dtype in layouts:
+        places.append(end)
+        end += -(-math.prod(shape) * np.dtype(dtype).itemsize // CACHE_LINE) * CACHE_LINE
+    if end > SMALL:
         return [aligned_zeros(*layout) for layout in layouts]
-    buffer = aligned_zeros((places[-1],), np.uint8)
-    return [np.ndarray(*layout, buffer, place) for layout, place in zip(layouts, places, strict=False)]
+    buffer = aligned_zeros((end,), np.uint8)
+    return [np.ndarray(shape, dtype, buffer, place) for (shape, dtype), place in zip(layouts, places, strict=True)]
 
 
 def check_size(n_bytes: int, what: str) -> None:

@@ -7,6 +7,7 @@ one without rows. What learning resumes with is the same to the last bit.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,10 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
         values = zip(memory._shape_parameters, memory._began_with, memory._shape(), strict=True)
         changed = ", ".join(name for name, old, new in values if old != new)
         raise ValueError(f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving")
-    state, left_out = memory._state, ("counters", "journal", *memory._derived)
+    state = memory._state
     numbers = state.counters.tolist()
     counters = dict(zip((*_COUNTERS, *memory._own_counters), numbers[:2] + numbers[JOURNALED + 1 :], strict=True))
-    arrays = {name: array for name, array in state._asdict().items() if name not in left_out}
+    arrays = {name: getattr(state, name) for name in _stored_names(memory._state_type, memory._derived)}
     if memory._capacity_for(counters["units"]) is not None:
         layout = memory._layout(MANY, state.prototypes.shape[1], state.prototypes.dtype)
         arrays = {name: _in_use(name, array, layout[name][0][0], counters) for name, array in arrays.items()}
@@ -119,11 +120,16 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
         memory._import_names(fields["block_names"])
 
 
+@functools.cache
+def _stored_names(state_type: Any, derived: tuple[str, ...]) -> tuple[str, ...]:
+    """The arrays of a state that are part of a checkpoint."""
+    return tuple(name for name in state_type._fields if name not in ("counters", "journal", *derived))
+
+
 def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_features: Any) -> Any:
     """The state, if every array has the shape, type and range that the parameters imply."""
     owner = type(memory).__name__
-    left_out = ("counters", "journal", *memory._derived)
-    names = tuple(name for name in memory._state_type._fields if name not in left_out)  # type: ignore[attr-defined]
+    names = _stored_names(memory._state_type, memory._derived)
     check_names(owner, arrays, names, memory._derived)  # files of 0.1 hold some that are derived now
     check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
     if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
