@@ -9,7 +9,7 @@ from pathlib import Path
 import ccmem
 
 ORDER = (
-    *("_typing", "_codes", "_later", "_cache", "_terminal", "registry", "guard", "colours", "summary", "kernels"),
+    *("_typing", "_codes", "_sklearn", "_cache", "_terminal", "registry", "guard", "colours", "summary", "kernels"),
     *("parameters", "labels", "memory", "persistence", "estimator", "streams", "base", "models", "deviations"),
     *("layers", "readout", "predictors", "metrics", "living", "fleet", "spark", "watching", "datasets", "rivals"),
     *("experiments", "plots", "report", "river", "torch", "commands"),

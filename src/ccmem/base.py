@@ -12,10 +12,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
-from sklearn.exceptions import NotFittedError
 
 from ccmem._codes import REJECTED as REJECTED
+from ccmem._sklearn import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    NotFittedError,
+    TransformerMixin,
+    clone,
+)
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.estimator import SavedEstimator
 from ccmem.guard import learning, reading

@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from sklearn.exceptions import NotFittedError
-
+from ccmem._sklearn import NotFittedError
 from ccmem.guard import GuardedEstimator, reading
 from ccmem.memory import aligned
 from ccmem.parameters import Rule, check_parameters

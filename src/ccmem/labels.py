@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from ccmem._codes import UNLABELED as UNLABELED
+from ccmem._sklearn import check_classification_targets, column_or_1d
 from ccmem._typing import BoolArray, IntArray
 
 _REMEDY = "use numbers or strings as labels, not both"

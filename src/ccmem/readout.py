@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 
+from ccmem._sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, NotFittedError, clone
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric

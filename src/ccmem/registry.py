@@ -17,8 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ccmem._later import put_off
-
 
 def _read() -> dict[str, str]:
     """Name -> module, from lines ``from MODULE import NAME as NAME``."""
@@ -32,8 +30,7 @@ def load(name: str) -> Any:
     module = _LISTED[name]
     if module in sys.modules and module != "ccmem":
         return getattr(sys.modules[module], name)
-    with put_off("scipy.stats", "pandas"):
-        return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
+    return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
 
 
 def names(package: str) -> list[str]:

@@ -29,9 +29,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ccmem import models
+from ccmem._sklearn import clone
 from ccmem._typing import FloatArray
 from ccmem.base import REJECTED, CompetitiveMemory
 from ccmem.guard import Guarded, learning, reading

@@ -20,10 +20,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ccmem import metrics
 from ccmem._codes import UNLABELED
+from ccmem._sklearn import clone
 from ccmem._typing import FloatArray, IntArray
 from ccmem.readout import ModalClassifier
 from ccmem.rivals import Rival

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
+from ccmem._sklearn import validate_data
 from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place

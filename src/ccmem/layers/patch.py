@@ -33,8 +33,8 @@ import math
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from ccmem._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ccmem._typing import FloatArray, IntArray
 from ccmem.estimator import SavedEstimator
 from ccmem.guard import learning, reading

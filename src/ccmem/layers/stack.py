@@ -24,9 +24,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 
+from ccmem._sklearn import BaseEstimator, available_if, clone
 from ccmem._typing import FloatArray
 from ccmem.base import CompetitiveMemory
 from ccmem.estimator import SavedEstimator

@@ -24,9 +24,8 @@ import itertools
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
 
+from ccmem._sklearn import BaseEstimator, NotFittedError, TransformerMixin
 from ccmem._typing import FloatArray
 from ccmem.estimator import SavedEstimator
 from ccmem.guard import learning, reading

@@ -32,9 +32,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
 
+from ccmem._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
 from ccmem._typing import FloatArray, IntArray
 from ccmem.estimator import SavedEstimator
 from ccmem.guard import learning, reading

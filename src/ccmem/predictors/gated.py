@@ -40,8 +40,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin
 
+from ccmem._sklearn import MetaEstimatorMixin
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import REJECTED, seeded_clone
 from ccmem.guard import learning, reading, share_guard
