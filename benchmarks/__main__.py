@@ -3,7 +3,7 @@
 python -m benchmarks                 everything (some minutes), into results/
 python -m benchmarks --quick         the same with fewer rounds and smaller memories
 python -m benchmarks --write         and the figures into benchmarks/RESULTS.md
-python -m benchmarks --only learning,peers
+python -m benchmarks --only learning,peers      parts that results/bench.json already has stay as they are
 """
 
 from __future__ import annotations
@@ -92,15 +92,21 @@ def learning(X: np.ndarray, rounds: int, n: int) -> dict[str, Any]:
 
 def peers(X: np.ndarray, y: np.ndarray, rounds: int, quick: bool) -> dict[str, Any]:
     """Peers at batch 1, in turn with CCM (and PyTorch with OnlineMLP)."""
-    memory = MODELS["CCM"]().partial_fit(X[:20_000])
 
-    def learn() -> Any:
-        fresh = copy.deepcopy(memory)
-        return lambda: fresh.partial_fit(X[20_000:30_000])
+    def learner(memory: Any) -> Any:
+        memory.partial_fit(X[:20_000])
 
+        def learn() -> Any:
+            fresh = copy.deepcopy(memory)
+            return lambda: fresh.partial_fit(X[20_000:30_000])
+
+        return learn
+
+    own = {"CCM": MODELS["CCM"](), "AdaptiveCCM": ccmem.AdaptiveCCM()}
     subjects = list(rivals.peers(X, y, 125, quick))
     mlp = rivals.online_mlp(X, y)
-    times = take_turns([*subjects, Subject("CCM", 10_000, learn), *([mlp] if mlp else [])], rounds)
+    ours = [Subject(name, 10_000, learner(memory)) for name, memory in own.items()]
+    times = take_turns([*subjects, *ours, *([mlp] if mlp else [])], rounds)
     result = {name: {"seconds": spread(values)} for name, values in times.items()}
     for subject in subjects:
         rival = times.get("OnlineMLP" if subject.name == "PyTorch MLP" else "CCM")
@@ -137,7 +143,10 @@ def main() -> None:
         parser.error(f"--only {options.only}: the parts are {', '.join(PARTS)}")
     rounds = 3 if options.quick else 15
     name, X, y = data.stream()
+    measured_before = set(PARTS) - set(parts) if options.json.is_file() else set()
+    kept = json.loads(options.json.read_text()) if measured_before else {}
     figures: dict[str, Any] = {
+        **{part: kept[part] for part in PARTS if part in measured_before & set(kept)},
         "data": name,
         "machine": f"{report.processor()}, {os.cpu_count()} cores, {platform.system()}",
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "ccmem": ccmem.__version__},

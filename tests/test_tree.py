@@ -55,3 +55,11 @@ def test_no_part_imports_one_below_it():
 def test_every_part_has_its_place():
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}
     assert parts <= set(ORDER)
+
+
+def test_the_tree_that_contributors_read_is_this_one():
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = text.partition("    src/ccmem/\n")[2].partition("    studies/")[0]
+    told = [word.rstrip("/").removesuffix(".py") for word in tree.split() if word.endswith(("/", ".py"))]
+    order = [part for part in ORDER if not part.startswith("_")]
+    assert [part for part in told if part in order] == order
