@@ -74,10 +74,10 @@ def test_bad_rows_are_told_with_their_key_and_change_nothing() -> None:
         state, processor = State(), _processor(Recipe(), 2, True, late)
         processor.init(state)
         list(processor.handleInputRows(("pump",), iter([frame([2, 1], [1.0, 0.5])]), None))
-        learned = state.value
+        learned, infinite = state.value, frame([3, 4], [float("inf"), 1.0])
         assert learned is not None
-        for bad in (frame([3, None], [1.0, 1.0]), frame([3, 4], [None, 1.0])):
-            with pytest.raises(ValueError, match="key 'pump': a row without an order or a value"):
+        for bad, why in ((frame([3, None], [1.0, 1.0]), "key 'pump': a row has no order"), (infinite, "inf")):
+            with pytest.raises(ValueError, match=why):
                 list(processor.handleInputRows(("pump",), iter([bad]), None))
         with pytest.raises(ValueError, match="no key"):
             list(processor.handleInputRows((None,), iter([frame([3], [1.0])]), None))

@@ -105,9 +105,8 @@ def _processor(recipe: Recipe, n_features: int, double: bool, late: str) -> Any:
             if name is None:
                 raise ValueError("a row has no key; filter such rows out before they come here")
             frame = pd.concat(list(rows))
-            bad = frame.isna().drop(columns="label", errors="ignore").any(axis=1)
-            if bad.any():
-                raise ValueError(f"key {name!r}: a row without an order or a value; filter such rows out before")
+            if frame["order"].isna().any():
+                raise ValueError(f"key {name!r}: a row has no order; filter such rows out before they come here")
             columns = [frame[f"x{i}"].to_numpy() for i in range(n_features)]
             X = np.ascontiguousarray(np.stack(columns, axis=1), np.float64 if double else np.float32)
             labels = frame["label"].to_numpy() if "label" in frame else None
