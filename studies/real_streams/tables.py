@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..pages import put_between
 from .tssb import PUBLISHED
 
 
@@ -38,9 +39,7 @@ def markdown(parts: dict[str, list[dict[str, Any]]]) -> str:
 
 def into_page(parts: dict[str, list[dict[str, Any]]], page: Path) -> None:
     """Put the tables between the two marks of a page."""
-    begin, end = "<!-- tables -->", "<!-- end of tables -->"
-    before, _, rest = page.read_text().partition(begin)
-    page.write_text(f"{before}{begin}\n\n{markdown(parts)}\n{end}{rest.partition(end)[2]}")
+    put_between(page, "tables", markdown(parts))
 
 
 def _recordings(rows: list[dict[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,8 @@ from ccmem.experiments.protocol import Benchmark, run
 from ccmem.predictors import OnlineMLP
 from ccmem.rivals import FineTuning, ICaRL, NearestMean
 
+AT = {"50k": 11, "400k": 12}
+BUDGETS = ("50k", "100k", "400k", "1M")
 ROWS = {row.name: row for row in experiments.rows("mnist", kinds=["rivals"])}
 
 
@@ -62,11 +64,24 @@ def test_search_spaces_are_parameters_and_equally_large():
         if "search" in facts:
             allowed = inspect.signature(getattr(rivals, facts["model"])).parameters
             assert set(facts["search"]) | set(facts["parameters"]) <= set(allowed)
-    for models in experiments.tuned().values():
-        for name in set(models) & set(experiments.rival_names()):
-            ways = math.prod(len(values) for values in experiments.rivals()["rows"][name]["search"].values())
-            assert len(models[name]["candidates"]) == 1 + min(3, ways)  # nearest class mean has two ways to go
-            assert models[name]["n_train"] == 6_000
+    counts = {
+        len(entry["candidates"]) - 1
+        for models in experiments.tuned().values()
+        for name, entry in models.items()
+        if name in ROWS and name != "nearest-mean"  # there are only two ways to go
+    }
+    assert counts <= {7}
+
+
+def test_tuning_serves_its_budget_and_those_above(monkeypatch):
+    found = {"mnist": {f"replay-{at}": {"parameters": {"n_replayed": n}, "command": "x"} for at, n in AT.items()}}
+    monkeypatch.setitem(vars(sys.modules["ccmem.experiments.rival_rows"]), "tuned", lambda: found)
+    chosen = [experiments.rival_row("mnist", "replay", budget).parameters["n_replayed"] for budget in BUDGETS]
+    assert chosen == [11, 11, 12, 12]
+    assert [row.name for row in experiments.tuned_rows("mnist", "replay")] == ["replay-50k", "replay-400k"]
+    assert [row.name for row in experiments.tuned_rows("mnist", "joint")] == ["joint"]
+    with pytest.raises(ValueError, match="no search space for 'stack-at'"):
+        experiments.tuned_rows("mnist", "stack-at")
 
 
 @pytest.fixture(scope="module")

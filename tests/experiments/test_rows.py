@@ -58,5 +58,7 @@ def test_tuned_rows_stay_within_the_same_number_of_units():
     for dataset, models in experiments.tuned().items():
         for model, found in models.items():
             assert found["validation_score"] >= found["untuned_score"]
-            assert found["command"].startswith(f"ccmem tune {dataset} --models {model}")
+            name = found["command"].split()[4]
+            assert found["command"].startswith(f"ccmem tune {dataset} --models {name} ")
+            assert model in [name, *(row.name for row in experiments.rows(dataset, [name], ["rivals"]))]
             assert not {"n_units", "max_units", "n_slots"} & set(found["parameters"])

@@ -95,6 +95,30 @@ def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, 
     assert calls == []
 
 
+def test_a_protocol_that_is_missing_is_run_alone(tmp_path, digits, benchmark, rows):
+    asked = []
+    for protocols in (["strict"], ["paper", "strict"]):
+        results = runs.Results(tmp_path, digits, benchmark, rows, 1, 0, protocols=protocols)
+        asked.append(results.missing(rows[0]))
+        runs.run_all(results, rows, benchmark)
+    assert asked == [{0: ["strict"]}, {0: ["paper"]}]
+    both = runs.Results(tmp_path / "both", digits, benchmark, rows, 1, 0)
+    runs.run_all(both, rows, benchmark)
+    kept, whole = (json.loads((folder / "digits.json").read_text()) for folder in (tmp_path, tmp_path / "both"))
+    for name in kept["rows"]:
+        assert kept["rows"][name]["trials"]["0"]["protocols"] == whole["rows"][name]["trials"]["0"]["protocols"]
+
+
+def test_trials_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 3, 0), rows, benchmark)
+    fewer = runs.Results(tmp_path, digits, benchmark, rows, 1, 0)
+    runs.run_all(fewer, rows, benchmark)
+    assert [list(row["trials"]) for row in fewer.content["rows"].values()] == [["0"], ["0"]]
+    calls.clear()
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 3, 0), rows, benchmark)
+    assert calls == []
+
+
 def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, rows, monkeypatch):
     real = runs.Results.add
 

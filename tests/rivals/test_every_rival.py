@@ -47,7 +47,7 @@ def test_every_rival_is_here() -> None:
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Any:
     if request.param == "Mnemonics" and importlib.util.find_spec("torch") is None:
-        pytest.skip("PyTorch is not installed")
+        pytest.skip('PyTorch is not installed: pip install "ccmem[torch]" to test Mnemonics')
     return clone(MODELS[request.param])
 
 

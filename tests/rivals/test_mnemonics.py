@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason='Mnemonics learns exemplars by gradient: pip install "ccmem[torch]" to test it')
 
 import torch
 

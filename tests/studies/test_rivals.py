@@ -38,3 +38,23 @@ def test_kept_runs_are_near_the_published_figure(title: str) -> None:
     assert kept[title]["parameters"] == entry["parameters"]
     assert abs(np.mean(kept[title]["ACC"]) - entry["figure"]) <= entry["within"]
     assert f"{entry['published']} {entry['figure']:.3f}" in study.published_table(kept)
+
+
+def test_pages_show_what_was_kept() -> None:
+    """After new runs: ``python -m studies.rivals report``."""
+    results = study.kept_results()
+    if not results:
+        pytest.skip("no kept results beside this copy")
+    root = study.HERE.parent
+    assert study.short_table(results) in (root / "README.md").read_text()
+    for result in results:
+        assert study.budgets_for_markdown(result) in (root / "REPRODUCTION.md").read_text()
+
+
+def test_text_goes_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- x -->\nold\n<!-- end of x -->\nafter\n")
+    study.put_between(page, "x", "new\n")
+    assert page.read_text() == "before\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nafter\n"
+    with pytest.raises(ValueError, match="has no place for y"):
+        study.put_between(page, "y", "new")

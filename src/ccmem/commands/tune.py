@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 EPILOG = """\
 example:
@@ -51,9 +52,10 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.out)
     found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     data = load(name, folder=options.data, pixels=settings()["datasets"][name]["pixels"])
+    tuned: dict[str, Any] = {}
     for model in models:
         command = f"ccmem tune {name} --models {model} --candidates {options.candidates} --seed {options.seed}"
-        result = tune(
+        tuned[model] = tune(
             data,
             model,
             options.candidates,
@@ -63,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
             dask=options.dask,
             say=lambda text: print(text, file=sys.stderr, flush=True),
         )
-        found.setdefault(name, {})[model] = result
+        found.setdefault(name, {}).update(tuned[model])
         write_whole(path, (json.dumps(found, indent=1) + "\n").encode())
     if options.json:
-        json.dump({model: found[name][model] for model in models}, sys.stdout, indent=1)
+        json.dump({row: entry for rows in tuned.values() for row, entry in rows.items()}, sys.stdout, indent=1)
         print()
     return 0

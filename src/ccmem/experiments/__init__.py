@@ -1,6 +1,6 @@
 """The paper's experiments: rows of the tables, the protocols they run in, their trials, and tuning."""
 
-from ccmem.experiments.rival_rows import rival_names, rival_row, rival_rows, rivals
+from ccmem.experiments.rival_rows import rival_names, rival_row, rival_rows, rivals, tuned_rows
 from ccmem.experiments.table_rows import (
     KINDS,
     TRAINING_IMAGES,
@@ -39,4 +39,5 @@ __all__ = [
     "settings",
     "tuned",
     "tuned_row",
+    "tuned_rows",
 ]

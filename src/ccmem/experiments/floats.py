@@ -33,12 +33,19 @@ def floats_held(model: Any) -> int:
 
 def _of_memory(memory: CompetitiveMemory) -> int:
     state = memory._state._asdict()
-    capacity, used = len(state["prototypes"]), int(memory.n_units_)
+    prototypes = state["prototypes"]
+    capacity, used = len(prototypes), int(memory.n_units_)
+    layout = memory._layout(capacity, prototypes.shape[1], prototypes.dtype)
     total = 0
     for name, array in state.items():
         if name in (*memory._derived, *_NOT_COUNTED):
             continue
-        total += array.size // capacity * used if len(array) == capacity else array.size
+        if len(array) == capacity:
+            total += array.size // capacity * used
+        elif name in layout and layout[name][0][0] is None:  # a row for every block
+            total += array.size // len(array) * int(memory.n_blocks_)
+        else:
+            total += array.size
     return total
 
 

@@ -11,6 +11,7 @@ from ccmem.experiments.table_rows import (
     Standing,
     _read,
     changed,
+    layer_rows,
     model_names,
     other_rows,
     paper_row,
@@ -38,32 +39,49 @@ def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool 
     if facts is None:
         raise ValueError(f"unknown rival {name!r}; there are {', '.join(rival_names())}")
     ours, told = bool(facts.get("ours", False)), "labels"
-    if "of" in facts:
-        row = _ours(dataset, facts["of"])
+    more = {} if budget is None else dict(facts["budgets"][budget])
+    if ours:
+        row = _ours(dataset, more.pop("of", None) or facts["of"])
     else:
         from ccmem import rivals as models
 
-        found = tuned().get(dataset, {}).get(name, {}) if tune else {}
+        found = tuned().get(dataset, {}).get(_tuned_for(name, budget), {}) if tune else {}
         source = f"{facts['source']}; {found['command']}" if found else facts["source"]
         parameters = {**facts["parameters"], **found.get("parameters", {})}
         row = Row(name, facts["title"], facts["model"], parameters, source=source)
-        if not ours:
-            told = models.TaskRival.told if facts["regime"] == OWN else getattr(models, facts["model"]).told
+        told = models.TaskRival.told if facts["regime"] == OWN else getattr(models, facts["model"]).told
     floats = None
     title, key = facts["title"], name
     if budget is not None:
         floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
-        more = {} if ours else {"max_floats": floats}
-        row = changed(row, key, {**facts["budgets"][budget], **more})
+        row = changed(row, key, more if ours else {**more, "max_floats": floats})
     standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
     return replace(row, name=key, title=title, standing=standing)
+
+
+def tuned_rows(dataset: str, name: str) -> list[Row]:
+    """What tuning a rival begins with: it as it is, at every budget that is searched."""
+    facts = rivals()["rows"].get(name, {})
+    if "search" not in facts:
+        raise ValueError(f"there is no search space for {name!r}: its settings are those of another row")
+    return [rival_row(dataset, name, budget, tune=False) for budget in facts.get("tuned_at", [None])]
+
+
+def _tuned_for(name: str, budget: str | None) -> str:
+    """The row whose tuning serves a budget: at it, or the next below, or the smallest."""
+    at = rivals()["rows"][name].get("tuned_at")
+    if at is None or budget is None:
+        return name
+    sizes = rivals()["budgets"]
+    fits = [one for one in at if sizes[one] <= sizes[budget]]
+    return f"{name}-{(fits or at[:1])[-1].lower()}"
 
 
 def _ours(dataset: str, name: str) -> Row:
     if name.endswith("-tuned"):
         model = name.removesuffix("-tuned")
         return tuned_row(dataset, model) or paper_row(dataset, model)
-    found = {row.name: row for row in other_rows("adaptive", dataset, model_names())}
+    found = {row.name: row for row in (*other_rows("adaptive", dataset, model_names()), *layer_rows(dataset))}
     if name not in found:
         raise ValueError(f"there is no row {name!r} to compare with; there are {', '.join(found)}")
     return found[name]

@@ -139,21 +139,19 @@ class Results:
         }
         asked = {row.name for row in rows}
         self._others = {name: row for name, row in earlier.items() if name not in asked}
+        self._beyond: dict[str, dict[str, Any]] = {}
         for row in rows:
             key = row_key(row, about)
             old = earlier.get(row.name, {})
             trials_done = old.get("trials", {}) if old.get("key") == key else {}
+            self._beyond[row.name] = {name: trial for name, trial in trials_done.items() if int(name) >= trials}
             self.content["rows"][row.name] = {
                 "title": row.title,
                 "source": row.source,
                 "settings": row.settings(),
                 "standing": None if row.standing is None else row.standing._asdict(),
                 "key": key,
-                "trials": {
-                    name: trial
-                    for name, trial in trials_done.items()
-                    if int(name) < trials and set(protocols) <= set(trial["protocols"])
-                },
+                "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
             }
 
     def _earlier(self) -> dict[str, Any]:
@@ -168,35 +166,54 @@ class Results:
                 f"{self.path} is not a result file of ccmem ({problem}); remove it or choose another --out"
             ) from problem
 
-    def missing(self, row: Row) -> list[int]:
-        """Trials of a row that are still to be run."""
+    def missing(self, row: Row) -> dict[int, list[str]]:
+        """Trials of a row that are still to be run, and under which protocols."""
         done = self.content["rows"][row.name]["trials"]
-        return [
-            trial
-            for trial in range(self.trials)
-            if str(trial) not in done or (trial == 0 and not self.arrays_path(row.name).is_file())
-        ]
+        found = {}
+        for trial in range(self.trials):
+            known = done.get(str(trial), {}).get("protocols", ())
+            if trial == 0 and row.standing is None and not self.arrays_path(row.name).is_file():
+                known = ()
+            if lacking := [protocol for protocol in self.protocols if protocol not in known]:
+                found[trial] = lacking
+        return found
 
     def arrays_path(self, row: str) -> Path:
         return self.folder / "memories" / f"{self.content['dataset']['name']}-{row}.npz"
 
     def add(self, row: Row, trial: int, record: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Keep a finished trial."""
-        if trial == 0:
+        """Keep a finished trial, beside what is known of it under the other protocol."""
+        if trial == 0 and row.standing is None:  # rows of the comparison have no figures of their memories
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **arrays)
             write_whole(self.arrays_path(row.name), buffer.getvalue())
         trials = self.content["rows"][row.name]["trials"]
-        trials[str(trial)] = record
+        trials[str(trial)] = _joined(trials.get(str(trial)), record)
         self.content["rows"][row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
     def save(self) -> None:
         """Write the file whole, or leave the one that is there."""
-        whole = {**self.content, "rows": {**self.content["rows"], **self._others}}  # rows not asked for stay
+        rows = {  # rows and trials not asked for stay
+            name: {**row, "trials": {**row["trials"], **self._beyond[name]}}
+            for name, row in self.content["rows"].items()
+        }
+        whole = {**self.content, "rows": {**rows, **self._others}}
         write_whole(self.path, json.dumps(whole, indent=1).encode())
         self._saved = time.monotonic()
+
+
+def _joined(earlier: dict[str, Any] | None, record: dict[str, Any]) -> dict[str, Any]:
+    """Records of one trial under different protocols as one."""
+    if earlier is None:
+        return record
+    found = {**earlier, **record}
+    for name in ("protocols", "microseconds"):
+        both = {**earlier[name], **record[name]}
+        found[name] = {protocol: both[protocol] for protocol in PROTOCOLS if protocol in both}
+    found["floats"] = max(earlier["floats"], record["floats"])
+    return found
 
 
 def row_key(row: Row, about: dict[str, Any]) -> str:
@@ -240,19 +257,26 @@ def run_all(
     """Run every trial that is missing, over the cores or a cluster; what is finished is kept even if interrupted."""
     from ccmem.experiments.progress import Progress
 
-    todo = [(row, trial) for trial in range(results.trials) for row in rows if trial in results.missing(row)]
+    missing = [results.missing(row) for row in rows]
+    todo = [
+        (row, trial, lacking[trial])
+        for trial in range(results.trials)
+        for row, lacking in zip(rows, missing, strict=True)
+        if trial in lacking
+    ]
     if not todo:
         results.save()
         return
     stop = threading.Event()
-    progress = Progress([row.name for row, _ in todo])
+    progress = Progress([row.name for row, _, _ in todo])
     with pool_for(benchmark, jobs, dask) as pool:
         ask = (lambda model: stop.is_set()) if pool.here else never
         tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.executor.submit(
-                run_trial, row, pool.benchmark, results.seed + trial, protocols=results.protocols, stop=ask
-            ): (row, trial)
-            for row, trial in todo
+            pool.executor.submit(run_trial, row, pool.benchmark, results.seed + trial, protocols=protocols, stop=ask): (
+                row,
+                trial,
+            )
+            for row, trial, protocols in todo
         }
         pending = set(tasks)
         try:

@@ -10,18 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ccmem.datasets import ImageData
-from ccmem.experiments import Row, changed, paper_row, rival_names, rival_row, rivals, settings
+from ccmem.experiments import Row, changed, paper_row, rival_names, rivals, settings, tuned_rows
 from ccmem.experiments.pools import Pool, pool_for
 from ccmem.experiments.protocol import PROTOCOLS, STRICT, Benchmark, Stopped
 from ccmem.experiments.runs import run_trial
 
 FINALISTS = 4
 FINAL_SEEDS = 3
+
+
+class Plan(NamedTuple):
+    """How a search goes: a rival's under the strict protocol only, and with fewer second looks, for the time."""
+
+    space: Mapping[str, list[Any]]
+    protocols: Sequence[str]
+    n_finalists: int
+    n_seeds: int
 
 
 def candidates(space: Mapping[str, list[Any]], count: int, seed: int) -> list[dict[str, Any]]:
@@ -55,14 +64,6 @@ def score(row: Row, benchmark: Benchmark, seed: int, unit_limit: int, protocols:
     return float(np.mean([record["protocols"][protocol]["metrics"]["ACC"] for protocol in protocols]))
 
 
-def _rival(dataset: str, name: str) -> tuple[Mapping[str, list[Any]], Row, Sequence[str], int, int]:
-    """What is searched for a rival, and how: the strict protocol only, and fewer second looks, for the time."""
-    facts = rivals()["rows"][name]
-    if "search" not in facts:
-        raise ValueError(f"there is no search space for {name!r}: its settings are those of {facts['of']!r}")
-    return facts["search"], rival_row(dataset, name, facts.get("tuned_at"), tune=False), (STRICT,), 2, 2
-
-
 def _thinned(data: ImageData, sizes: Mapping[str, int], seed: int) -> Benchmark:
     """A validation split of which only so many rows are learned from and tested on."""
     part = min(1 / 6, sizes["n_validation"] / len(data.y_train))
@@ -82,18 +83,37 @@ def tune(
     dask: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """The best settings found, and the search that found them, as JSON values."""
+    """The best settings found for a row, or several of a rival, and the search that found them, as JSON values."""
     if model in rival_names():
-        space, row, protocols, n_finalists, n_seeds = _rival(data.name, model)
-        benchmark = _thinned(data, rivals()["tune"], seed)
+        plan = Plan(rivals()["rows"][model].get("search", {}), (STRICT,), 2, 2)
+        rows, benchmark = tuned_rows(data.name, model), _thinned(data, rivals()["tune"], seed)
     else:
-        benchmark = Benchmark.validation(data, seed=seed)
         space = settings()["search"].get(model)
         if space is None:
             raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
-        row, protocols, n_finalists, n_seeds = paper_row(data.name, model), PROTOCOLS, FINALISTS, FINAL_SEEDS
+        plan, benchmark = Plan(space, PROTOCOLS, FINALISTS, FINAL_SEEDS), Benchmark.validation(data, seed=seed)
+        rows = [paper_row(data.name, model)]
+    return {
+        row.name: {**_search(row, plan, data, benchmark, count, seed, jobs, dask, say), "command": command}
+        for row in rows
+    }
+
+
+def _search(
+    row: Row,
+    plan: Plan,
+    data: ImageData,
+    benchmark: Benchmark,
+    count: int,
+    seed: int,
+    jobs: int | None,
+    dask: str | None,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
     limit = int(settings()["datasets"][data.name]["unit_limit"])
-    tried: list[dict[str, Any]] = [{"parameters": picked, "scores": []} for picked in candidates(space, count, seed)]
+    tried: list[dict[str, Any]] = [
+        {"parameters": picked, "scores": []} for picked in candidates(plan.space, count, seed)
+    ]
 
     def run_over(pool: Pool, entries: list[dict[str, Any]], trials: range) -> None:
         wanted = [(entry, trial) for entry in entries for trial in trials]
@@ -104,7 +124,7 @@ def tune(
                 pool.benchmark,
                 seed + 1000 + trial,
                 limit,
-                protocols,
+                plan.protocols,
             )
             for entry, trial in wanted
         ]
@@ -119,8 +139,8 @@ def tune(
     with pool_for(benchmark, jobs, dask) as pool:
         run_over(pool, tried, range(1))
         first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
-        finalists = [first, *rest[: n_finalists - 1]]
-        run_over(pool, finalists, range(1, n_seeds))
+        finalists = [first, *rest[: plan.n_finalists - 1]]
+        run_over(pool, finalists, range(1, plan.n_seeds))
     best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
     say(
         f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
@@ -132,6 +152,5 @@ def tune(
         "untuned_score": round(float(np.mean(first["scores"])), 4),
         "n_train": len(benchmark.rows),
         "n_validation": len(benchmark.y_test),
-        "command": command,
         "candidates": tried,
     }

@@ -18,6 +18,7 @@ THEIRS = ("#6b46c1", "#b83280", "#744210", "#718096", "#c53030", "#d69e2e", "#4a
 MARKS = "osD^vP<>Xp*h"
 INK = "#1a202c"
 TICKS = {10_000: "10k", 50_000: "50k", 100_000: "100k", 400_000: "400k", 1_000_000: "1M"}
+SIZES = {50_000: 14, 100_000: 30, 400_000: 60, 1_000_000: 110}
 LEAST = 0.5
 """Curves over time that end below this are named, not shown to their end: they would flatten all others."""
 
@@ -165,20 +166,36 @@ def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, 
 
 
 def _cost(found: Sequence[Contender], title: str) -> Any:
-    line = sorted(found, key=lambda one: one.microseconds)
-    figure = new_figure(7.4, 0.23 * len(line) + 1.2)
+    """A line for every family, from its cheapest budget to its dearest."""
+    families: dict[str, list[Contender]] = {}
+    for one in sorted(found, key=lambda one: one.budget or 0):
+        families.setdefault(one.family, []).append(one)
+    lines = sorted(families.values(), key=lambda line: -max(one.microseconds for one in line))
+    figure = new_figure(7.6, 0.32 * len(lines) + 1.3)
     ax = figure.subplots()
-    places = np.arange(len(line))[::-1]
-    values = [max(one.microseconds, 0.1) for one in line]
-    ax.barh(places, values, color=[BLUE if one.ours else "#cbd5e0" for one in line], height=0.7)
-    for place, value in zip(places, values, strict=True):
-        ax.text(value * 1.06, place, f"{value:.0f}" if value >= 10 else f"{value:.1f}", va="center", fontsize=7)
-    ax.set_yticks(places, [one.title for one in line], fontsize=7)
-    ax.set_ylim(-0.8, len(line) - 0.2)
+    for place, line in enumerate(lines):
+        colour = BLUE if line[0].ours else "#718096"
+        values = [max(one.microseconds, 0.1) for one in line]
+        ax.plot([min(values), max(values)], [place, place], color=colour, linewidth=1.5, alpha=0.5, zorder=1)
+        for one, value in zip(line, values, strict=True):
+            size = 20 if one.budget is None else SIZES[one.budget]
+            ax.scatter(value, place, s=size, color=colour, edgecolor="white", linewidth=0.8, zorder=2)
+        for value, shift, side in ((min(values), -8, "right"), (max(values), 8, "left")):
+            if side == "left" or max(values) > 1.3 * min(values):
+                text = f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+                ax.annotate(
+                    text, (value, place), (shift, 0), textcoords="offset points", fontsize=7, va="center", ha=side
+                )
+    ax.set_yticks(range(len(lines)), [line[0].family_title for line in lines], fontsize=8)
+    for label, line in zip(ax.get_yticklabels(), lines, strict=True):
+        label.set_color(BLUE if line[0].ours else INK)
+    ax.set_ylim(-0.7, len(lines) - 0.3)
     ax.set_xscale("log")
-    ax.set_xlim(right=2 * max(values))
-    ax.set_xlabel("µs of processor time a sample (ours in blue)")
-    ax.set_title(title, fontsize=11)
+    low, high = ax.get_xlim()
+    ax.set_xlim(low / 1.5, high * 1.5)
+    ax.set_xlabel("µs of processor time a sample (ours in blue; marks grow with the budget)")
+    ax.set_title(f"{title}: cost of learning", fontsize=11)
+    ax.grid(True, axis="x", color="#e2e8f0", linewidth=0.8)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return figure
