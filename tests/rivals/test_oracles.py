@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from ccmem.rivals import FlyModel, ICaRL, NearestMean, NearestNeighbour, StreamingLDA
 from ccmem.rivals._network import Network, n_weights, naive_targets
-from ccmem.rivals.fly import fire, listeners_of
+from ccmem.rivals.fly import fire
 from ccmem.rivals.icarl import herd
 
 X, Y = load_digits(return_X_y=True)
@@ -121,7 +121,7 @@ def test_cells_that_fire_are_those_with_the_largest_sums(values: np.ndarray, n_a
     rows = values.astype(np.float64)
     inputs = np.random.default_rng(0).integers(0, 6, (8, 2))
     cells, activity = np.empty((3, n_active), np.int64), np.empty((3, n_active))
-    fire(rows, *listeners_of(inputs, 6), 8, 2, cells, activity)
+    fire(rows, np.sort(inputs), cells, activity)
     for row, mine, strength in zip(rows, cells, activity, strict=True):
         sums = np.full(8, -2 * (row.sum() / 6))
         for cell, columns in enumerate(inputs):

@@ -53,6 +53,8 @@ def run_trial(
     model, stream = row.build(benchmark.X, benchmark.rows, seed), benchmark.stream([seed, 0])
     if row.is_told_tasks:
         model.set_params(task_ends=[*stream.change_points, len(stream)])
+    if row.standing is not None and (row.is_told_tasks or isinstance(model, ModalClassifier)):
+        protocols = PROTOCOLS  # one pass serves both
     outcomes = run(model, benchmark, stream, protocols, watch=watch, stop=stop)
     seconds = time.perf_counter() - began
     memories = {protocol: getattr(outcome.model, "memory_", None) for protocol, outcome in outcomes.items()}

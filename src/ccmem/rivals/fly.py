@@ -26,7 +26,11 @@ import numpy as np
 from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel
 from ccmem.parameters import Rule, integer, number
+from ccmem.predictors._vector import add_rows
 from ccmem.rivals._base import Rival
+
+TOGETHER = 32
+"""How many rows are looked at together."""
 
 
 @kernel
@@ -49,34 +53,53 @@ def _sift(heap: IntArray, sums: FloatArray, place: int) -> None:
 
 
 @kernel
-def fire(
-    X: FloatArray, listeners: IntArray, edges: IntArray, n_cells: int, width: int, cells: IntArray, activity: FloatArray
-) -> None:
+def fire(X: FloatArray, inputs: IntArray, cells: IntArray, activity: FloatArray) -> None:
     """The cells with the largest sums for every row, and their activity between 0 and 1.
 
-    ``listeners[edges[i] : edges[i + 1]]`` are the cells that column i is an input of; a zero there costs nothing.
+    ``inputs`` are the columns that every cell sums. Several rows go through them together: to look up what a cell is
+    connected to takes longer than to add.
     """
-    sums, n_active = np.empty(n_cells, X.dtype), cells.shape[1]
-    for r in range(X.shape[0]):
-        sums[:] = -width * (X[r].sum() / X.shape[1])
-        for i in range(X.shape[1]):
-            if X[r, i] != 0.0:
-                for k in range(edges[i], edges[i + 1]):
-                    sums[listeners[k]] += X[r, i]
-        heap = cells[r]
-        for k in range(n_active):
-            heap[k] = k
-        for k in range(n_active // 2, -1, -1):
-            _sift(heap, sums, k)
-        for j in range(n_active, n_cells):
-            if sums[j] > sums[heap[0]]:
-                heap[0] = j
-                _sift(heap, sums, 0)
-        most = X.dtype.type(0.0)
-        for k in range(n_active):
-            most = max(most, sums[heap[k]])
-        for k in range(n_active):
-            activity[r, k] = sums[heap[k]] / most if sums[heap[k]] > 0.0 else 0.0
+    (n_cells, width), n_columns = inputs.shape, X.shape[1]
+    columns, ones = np.zeros(n_columns * TOGETHER, X.dtype), np.ones(width, X.dtype)
+    sums, lowest, of_cell = (
+        np.empty((TOGETHER, n_cells), X.dtype),
+        np.zeros(TOGETHER, X.dtype),
+        np.zeros(TOGETHER, X.dtype),
+    )
+    for start in range(0, X.shape[0], TOGETHER):
+        count = min(TOGETHER, X.shape[0] - start)
+        for b in range(count):
+            lowest[b] = -width * (X[start + b].sum() / n_columns)
+            for i in range(n_columns):
+                columns[i * TOGETHER + b] = X[start + b, i]
+        for j in range(n_cells):
+            of_cell[:] = lowest
+            add_rows(of_cell, columns, inputs[j], ones, TOGETHER, width)
+            for b in range(count):
+                sums[b, j] = of_cell[b]
+        for b in range(count):
+            choose(sums[b], cells[start + b], activity[start + b])
+
+
+@kernel
+def choose(sums: FloatArray, heap: IntArray, activity: FloatArray) -> None:
+    """The cells with the largest of these sums, and how large they are beside the largest."""
+    n_active = heap.shape[0]
+    for k in range(n_active):
+        heap[k] = k
+    for k in range(n_active // 2, -1, -1):
+        _sift(heap, sums, k)
+    least = sums[heap[0]]
+    for j in range(n_active, sums.shape[0]):
+        if sums[j] > least:
+            heap[0] = j
+            _sift(heap, sums, 0)
+            least = sums[heap[0]]
+    most = sums.dtype.type(0.0)
+    for k in range(n_active):
+        most = max(most, sums[heap[k]])
+    for k in range(n_active):
+        activity[k] = sums[heap[k]] / most if sums[heap[k]] > 0.0 else 0.0
 
 
 @kernel
@@ -98,13 +121,6 @@ def add_up(weights: FloatArray, cells: IntArray, activity: FloatArray, scores: F
             for k in range(cells.shape[1]):
                 total += weights[c, cells[r, k]] * activity[r, k]
             scores[r, c] = total
-
-
-def listeners_of(inputs: IntArray, n_features: int) -> tuple[IntArray, IntArray]:
-    """The inputs of every cell turned round: the cells of every column, one after the other, and where each begins."""
-    order = np.argsort(inputs, axis=None, kind="stable")
-    edges = np.searchsorted(inputs.ravel()[order], np.arange(n_features + 1))
-    return order // inputs.shape[1], edges
 
 
 class FlyModel(Rival):
@@ -162,7 +178,8 @@ class FlyModel(Rival):
         self._width = min(self.n_inputs, n_features)
         rng = np.random.default_rng(self.random_state)
         most = min(self.max_cells, self.max_floats // (self._width + 1))
-        self._inputs = rng.random((most, n_features)).argpartition(self._width - 1)[:, : self._width].astype(np.int64)
+        chosen = rng.random((most, n_features)).argpartition(self._width - 1)[:, : self._width]
+        self._inputs = np.sort(chosen, axis=1).astype(np.int64)
         self._weights = np.zeros((0, most), dtype)
 
     def _grow(self, n_classes: int) -> None:
@@ -174,8 +191,7 @@ class FlyModel(Rival):
     def _fire(self, X: FloatArray) -> tuple[IntArray, FloatArray]:
         n_active = min(self.n_active, len(self._inputs))
         cells, activity = np.empty((len(X), n_active), np.int64), np.empty((len(X), n_active), X.dtype)
-        n_cells, width = self._inputs.shape
-        fire(X, *listeners_of(self._inputs, X.shape[1]), n_cells, width, cells, activity)
+        fire(X, self._inputs, cells, activity)
         return cells, activity
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
