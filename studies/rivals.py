@@ -3,6 +3,7 @@
 kept="--data DIR --out studies/evidence/rivals"
 ccmem reproduce mnist fashion-mnist notmnist --rows rivals --trials 5 $kept
 ccmem reproduce mnist notmnist --rows rivals --models icarl mnemonics --trials 10 $kept
+python -m studies.rivals adopt                     # trials of stacks, from the study of layers
 python -m studies.rivals published --data DIR      # GDumb and replay with the stores of other papers
 python -m studies.rivals report                    # tables and pictures of the pages
 """
@@ -23,6 +24,7 @@ from sklearn.neural_network import MLPClassifier
 
 from ccmem import rivals
 from ccmem.datasets import load
+from ccmem.experiments import rival_rows
 from ccmem.experiments.protocol import STRICT, Benchmark
 from ccmem.report.comparison import Contender, contenders
 from ccmem.report.comparison_figures import draw_comparison
@@ -55,6 +57,19 @@ def report() -> None:
     (KEPT / "tables.md").write_text("\n".join(parts))
     put_between(HERE.parent / "REPRODUCTION.md", "comparison", "\n".join(budgets))
     put_between(HERE.parent / "README.md", "comparison", short_table(results))
+
+
+def adopt() -> None:
+    """Take over trials of stacks that the study of layers has run already: the same rows under other names."""
+    for name in DATASETS:
+        others, path = json.loads((KEPT.parent / "layers" / f"{name}.json").read_text())["rows"], KEPT / f"{name}.json"
+        result = json.loads(path.read_text())
+        for row in rival_rows(name, ["stack-at"]):
+            for other in others.values():
+                if other["settings"] == row.settings():
+                    facts = {"title": row.title, "standing": row.standing._asdict() if row.standing else None}
+                    result["rows"][row.name] = {**other, **facts}
+        path.write_text(json.dumps(result, indent=1))
 
 
 def kept_results() -> list[dict[str, Any]]:
@@ -154,14 +169,14 @@ def published_table(found: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["report", "published"])
+    parser.add_argument("part", choices=["report", "published", "adopt"])
     parser.add_argument("--data", help="your folder with data sets (default: CCMEM_DATA)")
     options = parser.parse_args()
     KEPT.mkdir(parents=True, exist_ok=True)
-    if options.part == "report":
-        report()
-    else:
+    if options.part == "published":
         published(options.data)
+    else:
+        {"report": report, "adopt": adopt}[options.part]()
 
 
 if __name__ == "__main__":

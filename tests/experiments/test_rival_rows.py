@@ -36,7 +36,7 @@ def test_every_row_can_be_built_and_fits_its_budget(name):
     if row.model == "Stack":  # what it holds does not depend on the data
         rng = np.random.default_rng(0)
         held = floats_held(model.partial_fit(rng.random((1300, 784), np.float32), np.arange(1300) % 10))
-        assert 0.9 * row.standing.budget < held <= row.standing.budget
+        assert held <= row.standing.budget  # at a million even with its working space
     assert row.source
 
 

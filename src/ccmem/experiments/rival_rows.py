@@ -81,7 +81,7 @@ def _ours(dataset: str, name: str) -> Row:
     if name.endswith("-tuned"):
         model = name.removesuffix("-tuned")
         return tuned_row(dataset, model) or paper_row(dataset, model)
-    found = {row.name: row for row in (*other_rows("adaptive", dataset, model_names()), *layer_rows(dataset))}
+    found = {row.name: row for row in (*other_rows("adaptive", dataset, model_names()), *layer_rows())}
     if name not in found:
         raise ValueError(f"there is no row {name!r} to compare with; there are {', '.join(found)}")
     return found[name]
