@@ -62,8 +62,13 @@ def report() -> None:
 def adopt() -> None:
     """Take over trials of stacks that the study of layers has run already: the same rows under other names."""
     for name in DATASETS:
-        others, path = json.loads((KEPT.parent / "layers" / f"{name}.json").read_text())["rows"], KEPT / f"{name}.json"
-        result = json.loads(path.read_text())
+        path = KEPT / f"{name}.json"
+        if not path.is_file():
+            continue
+        others, result = (
+            json.loads((KEPT.parent / "layers" / path.name).read_text())["rows"],
+            json.loads(path.read_text()),
+        )
         for row in rival_rows(name, ["stack-at"]):
             for other in others.values():
                 if other["settings"] == row.settings():
@@ -95,10 +100,10 @@ def short_table(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _within(found: Mapping[tuple[str, int | None], Contender], family: str, floats: int) -> str:
-    """Strict ACC of a family at a budget, or as it is if that fits."""
-    one = found.get((family, floats)) or found.get((family, None))
-    fits = one is not None and one.floats <= floats and STRICT in one.accuracy
-    return f"{one.accuracy[STRICT][0]:.3f}" if one is not None and fits else "-"
+    """Strict ACC of a family at its largest budget that fits."""
+    fits = [one for one in found.values() if one.family == family and one.floats <= floats and STRICT in one.accuracy]
+    best = max(fits, key=lambda one: one.floats, default=None)
+    return "-" if best is None else f"{best.accuracy[STRICT][0]:.3f}"
 
 
 def published(folder: str | None) -> None:

@@ -90,6 +90,13 @@ def test_pictures_are_drawn(result):
     names = [name for name, caption, figure in draw_comparison(result) if caption and figure.axes]
     assert names == ["mnist-memory", "mnist-over-time", "mnist-cost"]
     assert list(draw_comparison({**result, "rows": {}})) == []
+    for name, entry in result["rows"].items():  # strict was asked for; what is told tasks has both
+        if name != "icarl-1m":
+            del entry["trials"]["0"]["protocols"]["paper"]
+    _, _, memory = next(iter(draw_comparison(result)))
+    assert [panel.get_title() for panel in memory.axes] == ["MNIST, strict protocol"]
+    only = {**result, "rows": {"icarl-1m": result["rows"]["icarl-1m"]}}
+    assert len(list(draw_comparison(only))) == 3
 
 
 def test_no_point_of_the_front_is_beaten():
