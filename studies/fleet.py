@@ -5,6 +5,7 @@
     python -m studies.fleet kills spark --kills 20 [--work DIR --minutes 8: in pieces]
     python -m studies.fleet cost
     python -m studies.fleet spark
+    python -m studies.fleet scale --keys 10000
     python -m studies.fleet scale --keys 100000
     python -m studies.fleet merge --trials 5
 
@@ -260,7 +261,8 @@ def main() -> None:
         return
     facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
     EVIDENCE.mkdir(parents=True, exist_ok=True)
-    name = f"kills-{args.shell}" if args.part == "kills" else args.part
+    more = {"kills": "shell", "scale": "keys"}.get(args.part)
+    name = args.part if more is None else f"{args.part}-{getattr(args, more)}"
     (EVIDENCE / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
     print(json.dumps(facts))
 
