@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ccmem
 from ccmem import datasets, experiments
 from ccmem.experiments import runs
 from ccmem.experiments.progress import Progress
 from ccmem.experiments.protocol import Benchmark
+from ccmem.kernels.sources import source_files
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,20 @@ def test_other_settings_are_run_anew(tmp_path, digits, benchmark, rows, calls):
     calls.clear()
     runs.run_all(runs.Results(tmp_path, digits, benchmark, other, 1, 0, fresh=True), other, benchmark)
     assert len(calls) == 2
+
+
+def test_a_change_of_looks_throws_no_trial_away_and_compiles_nothing():
+    """What decides whether a trial is run anew, or a kernel compiled, has no part of figures, pages or commands."""
+    rows = [experiments.paper_row("mnist", model) for model in experiments.model_names()]
+    rows += experiments.other_rows("adaptive", "mnist", experiments.model_names())
+    package = Path(ccmem.__file__).parent
+    kernels = [file for file in package.rglob("*.py") if "kernels.jit import" in file.read_text(encoding="utf-8")]
+    assert len(kernels) > 10
+    looks = {"report", "plots", "watching", "commands", "cli.py", "summary.py", "colours.py"}
+    for sources in [*(source_files(runs.__name__, *row.modules()) for row in rows), *map(source_files, kernels)]:
+        parts = {file.relative_to(package).parts[0] for file in sources}
+        assert parts
+        assert not parts & looks
 
 
 def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, calls):

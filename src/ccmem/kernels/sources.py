@@ -15,7 +15,15 @@ _IMPORT = re.compile(r"^(?:from (ccmem[\w.]*) import (\([^)]*\)|.*)|import (ccme
 
 
 def source_digest(*places: str | Path) -> str:
-    """Name of the exact source of these modules or files and of all they import, as 16 hexadecimal digits.
+    """Name of the exact source of these modules or files and of all they import, as 16 hexadecimal digits."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in source_files(*places):
+        digest.update(file.name.encode() + b"\0" + _content(file))
+    return digest.hexdigest()[:16]
+
+
+def source_files(*places: str | Path) -> list[Path]:
+    """The files of these modules and of all they import.
 
     Imports inside functions do not count: they are there for what has no part in the results.
     """
@@ -26,10 +34,7 @@ def source_digest(*places: str | Path) -> str:
         if file is not None and file not in files:
             files.add(file)
             found.extend(_imported_by(file))
-    digest = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(files):
-        digest.update(file.name.encode() + b"\0" + _content(file))
-    return digest.hexdigest()[:16]
+    return sorted(files)
 
 
 @cache
