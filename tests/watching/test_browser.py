@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import ccmem
-from ccmem import AdaptiveCCM, ModalClassifier
+from ccmem import CCM, AdaptiveCCM, ModalClassifier
+from ccmem.memory import SEEN, Event
 
 if not os.environ.get("CCMEM_BROWSER"):
     pytest.skip("BROWSER=1 runs what needs a browser", allow_module_level=True)
@@ -133,6 +134,48 @@ def test_exports_hold_what_is_shown(chromium: Any, watched: Any) -> None:
     playwright.expect(tab.locator("#state")).to_contain_text("replay")
     assert page.errors == []
     tab.close()
+
+
+def test_columns_are_shown_in_units_of_their_own(chromium: Any) -> None:
+    rng = np.random.default_rng(0)
+    levels = np.repeat([[1000.0, 0.002], [1000.0, 0.004]], 300, axis=0)
+    memory = AdaptiveCCM(n_slots=4).fit(levels * rng.normal(1, 0.01, levels.shape))
+    assert memory.n_blocks_ == 2
+    with ccmem.watch(memory, browser=False) as served:
+        page = Page(chromium, 1000)
+        tab = page.open(served.url)
+        playwright.expect(tab.locator(".card")).to_have_count(2)
+        small = [tab.locator(f".card[data-block='{block}'] .bar i").nth(1) for block in (0, 1)]
+        widths = [bar.evaluate("bar => bar.getBoundingClientRect().width") for bar in small]
+        assert widths[0] < 0.2 * widths[1]  # beside a column a million times as large
+        tab.click("#events button")
+        tab.wait_for_selector("#why[open] table")
+        assert "column 1" in tab.inner_text("#why table tr:nth-child(2)")
+        assert page.errors == []
+        tab.close()
+
+
+def test_thousands_of_blocks_and_events_are_shown_in_part(chromium: Any) -> None:
+    tasks = np.random.default_rng(0).normal(size=(2000, 64))
+    memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)
+    memory.partial_fit(np.repeat(tasks, 4, axis=0))
+    assert memory.n_blocks_ > 1000
+    more = [Event("recall", 10**6 + step, step % 1000, (step + 1) % 1000, 1) for step in range(9000)]
+    memory._history.extend(more)
+    memory._state.counters[SEEN] = 10_000_000
+    with ccmem.watch(memory, browser=False) as served:
+        page = Page(chromium, 1200)
+        tab = page.open(served.url)
+        tab.wait_for_selector(".card")
+        playwright.expect(tab.locator("#rows")).to_have_text("10,000,000")
+        assert tab.locator(".card").count() <= 41
+        assert tab.locator("#events li").count() <= 300
+        assert tab.evaluate("fetch('state').then(a => a.text()).then(text => text.length)") < 600_000
+        tab.select_option("#span", "10000")
+        tab.click("#replay")
+        playwright.expect(tab.locator("#state")).to_contain_text("replay")
+        assert page.errors == []
+        tab.close()
 
 
 def test_another_site_sees_nothing(chromium: Any, watched: Any) -> None:
