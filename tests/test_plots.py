@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ccmem import ARTC2A, CCM, IncrementalWTA, ModalClassifier, plots
+from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, plots
 from ccmem.colours import SIGNS, block_colour
 from ccmem.memory import Event
 from ccmem.plots._figure import _kinds, new_figure
@@ -140,3 +140,17 @@ def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "ccmem\[plot\]"'):
         plots.task_matrix(np.eye(2))
+
+
+def test_lost_columns_have_a_mark_of_their_own():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    readings = pd.DataFrame(rng.normal([1.0, 50.0, 0.3], [0.1, 2.0, 0.05], (900, 3)), columns=["a", "b", "c"])
+    readings.loc[300:600, "b"] = np.nan
+    memory = AdaptiveCCM(n_slots=4).fit(readings)
+    assert [(event.kind, event.column) for event in memory.events_] == [("column_lost", 1), ("column_back", 1)]
+    axes = plots.timeline(memory).axes[0]
+    assert [text.get_text() for text in axes.get_legend().texts][2:] == ["1 column lost", "1 column back"]
+    assert [text.get_text() for text in axes.texts] == ["b", "b"]
+    assert "b has no readings any more; in block 0 it is about 5" in str(memory.explain(memory.events_[0]))
+    assert "b has readings again" in str(memory.explain(memory.events_[1]))

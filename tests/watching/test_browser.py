@@ -155,6 +155,28 @@ def test_columns_are_shown_in_units_of_their_own(chromium: Any) -> None:
         tab.close()
 
 
+def test_a_lost_column_is_told_as_such(chromium: Any) -> None:
+    rows = np.random.default_rng(0).normal([1.0, 50.0, 0.3], [0.1, 2.0, 0.05], (900, 3))
+    rows[300:, 1] = np.nan
+    memory = AdaptiveCCM(n_slots=4)
+    with ccmem.watch(memory, browser=False) as served:
+        page = Page(chromium, 390)
+        tab = page.open(served.url)
+        for start in range(0, 900, 100):
+            memory.partial_fit(rows[start : start + 100])
+            tab.wait_for_timeout(250)
+        button = tab.locator("#events button")
+        playwright.expect(button).to_contain_text("column lost")
+        assert "▼" in button.inner_text()
+        assert "▼ column lost" in tab.inner_text("#legend")
+        button.click()
+        tab.wait_for_selector("#why[open] table")
+        assert "Column lost: column 1" in tab.inner_text("#why")
+        assert tab.inner_text("#why table tr:last-child td:last-child") == "none"
+        assert page.errors == []
+        tab.close()
+
+
 def test_thousands_of_blocks_and_events_are_shown_in_part(chromium: Any) -> None:
     tasks = np.random.default_rng(0).normal(size=(2000, 64))
     memory = CCM(n_slots=1, alarm_limit=1, recall_limit=1, commit_limit=0, random_state=0)

@@ -86,8 +86,9 @@ def _block_lines(facts: dict[str, Any]) -> list[str]:
 def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
     events, names = facts["events"], facts["arrays"].get("names")
     counted = {kind: sum(event["kind"] == kind for event in events) for kind in SIGNS}
-    words = [f"{counted['new_block']} new blocks", f"{counted['recall']} recalls"]
-    words += [f"{counted[kind]} times {SIGNS[kind][3]}" for kind in ("column_lost", "column_back") if counted[kind]]
+    words = [_counted(counted["new_block"], "new block"), _counted(counted["recall"], "recall")]
+    if counted["column_lost"] or counted["column_back"]:
+        words += [_counted(counted["column_lost"], "column") + " lost", f"{counted['column_back']} back"]
     lines = ["", f"events      {', '.join(words)}; the latest:"]
     for event in events[len(events) - n_events :] if n_events else []:
         _, sign, _, what = SIGNS[event["kind"]]
@@ -98,6 +99,10 @@ def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
         began = f"began at {event['onset']:,}" + (f" ± {event['uncertainty']:,}" if event["uncertainty"] else "")
         lines.append(f"{event['step']:>13,}  {sign} {what:<11} {place:<10} {began}")
     return lines
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _on_one_line(text: str) -> str:

@@ -7,7 +7,7 @@ its columns relative to each other only; one that keeps levels of its own overri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,10 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         lines = [str(self.event)]
+        if not self.event.changes_block:
+            (column,) = self.columns
+            has = "has readings again" if self.event.kind == "column_back" else "has no readings any more"
+            return f"{lines[0]}\n  {column.name} {has}; in block {self.event.to_block} it is about {column.before:.4g}"
         width = min(LONGEST_NAME, max((len(column.name) for column in self.columns[:SHOWN]), default=0))
         for column in self.columns[:SHOWN]:
             values = f"{column.before:10.4g} -> {column.after:10.4g}  {column.change:+10.4g}"
@@ -88,6 +92,11 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         if not 0 <= block < memory.n_blocks_:
             raise ValueError(f"there is no block {block} in this memory: {event!r} is not one of its events")
     before, after = memory._profile(event.from_block), memory._profile(event.to_block)
+    names = getattr(memory, "feature_names_in_", None)
+    if not event.changes_block:
+        level = float(before.level[event.column])
+        only = ColumnChange(_name(names, event.column), level, level, change=0.0, share=1.0, spreads=0.0)
+        return Explanation(event, [only], before.own_units)
     change = after.level - before.level
     spread = np.sqrt((before.spread**2 + after.spread**2) / 2)
     if before.own_units and after.own_units:  # columns of different units have no floor in common
@@ -96,10 +105,9 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # what never moved is not everything
     spreads = np.nan_to_num(np.abs(change) / (spread + floor))  # NaN: a block that never heard the column
     share = spreads**2 / ((spreads**2).sum() or 1.0)
-    names = getattr(memory, "feature_names_in_", None)
     columns = [
         ColumnChange(
-            f"column {j}" if names is None else str(names[j]),
+            _name(names, j),
             float(before.level[j]),
             float(after.level[j]),
             float(change[j]),
@@ -109,3 +117,7 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         for j in np.argsort(-share, kind="stable")
     ]
     return Explanation(event, columns, before.own_units and after.own_units)
+
+
+def _name(names: Any, column: int) -> str:
+    return f"column {column}" if names is None else str(names[column])

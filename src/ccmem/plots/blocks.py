@@ -90,7 +90,7 @@ def _bars(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
         axes.barh(places, shares, color=block_colour(block), height=0.7)
         axes.errorbar(shares, places, xerr=spread / width, fmt="none", ecolor=INK, elinewidth=0.8)
         for place, value in zip(places, level, strict=True):
-            axes.text(1.04, place, f"{value:.3g}", va="center", fontsize=8, color=GREY)
+            axes.text(1.04, place, f"{value:.4g}", va="center", fontsize=8, color=GREY)
         axes.set_title(name, color=block_colour(block), weight="bold", fontsize=10, loc="left")
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=8, labelcolor=GREY)

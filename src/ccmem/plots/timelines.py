@@ -167,13 +167,15 @@ def _draw_arrows(axes: Any, events: Any, colour: str, words: str | None, bold: b
 
 
 def _draw_columns(axes: Any, memory: Any, events: Any, mark: str, colour: str) -> None:
-    """Columns that were lost or are back: a mark on the lane in use, with the column's name if there are few."""
+    """Columns that were lost or are back: a mark above the lane in use, with the column's name if there are few."""
     names = getattr(memory, "feature_names_in_", None)
-    axes.plot([e.step for e in events], [e.to_block for e in events], mark, color=colour, mec="white", markersize=8)
-    for event in events if len(events) <= WORDS else ():
+    steps, heights = [event.step for event in events], [event.to_block - 0.38 for event in events]
+    axes.plot(steps, heights, mark, color=colour, mec="white", markersize=8)
+    for event, height in zip(events if len(events) <= WORDS else (), heights, strict=False):
         name = f"column {event.column}" if names is None else str(names[event.column])
-        place = {"xytext": (0, -14 if mark == "v" else 9), "textcoords": "offset points", "ha": "center"}
-        axes.annotate(_short(name), (event.step, event.to_block), **place, fontsize=8, color=colour)
+        white = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
+        place = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(_short(name), (event.step, height), **place, fontsize=8, color=colour, bbox=white)
 
 
 def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:

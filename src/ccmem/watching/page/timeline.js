@@ -104,10 +104,15 @@ function drawEvents(g, L, x, middle, thick, view, cursor, ink, paper) {
   const room = (L.right - L.left) / Math.max(1, visible.length);
   g.font = "12px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle";
   const tones = KINDS.map(([, , name]) => css("--" + name)), ticked = new Set();
-  for (const [kind, step, origin, target] of visible) {
+  for (const [kind, step, origin, target, , , , column] of visible) {
     const at = x(step), a = middle(origin), b = middle(target), tone = tones[kind];
     if (room < 3) { const pixel = 4 * Math.round(at) + kind; if (ticked.has(pixel)) continue; ticked.add(pixel); }
-    if (kind >= CHANGES_BLOCK) { g.fillStyle = tone; sign(g, kind, at, L.lane >= 14 ? b : L.top - 5, Math.max(2, Math.min(5, room)), paper); continue; }
+    if (kind >= CHANGES_BLOCK) {
+      const y = L.lane >= 14 ? b - thick / 2 - 7 : L.top - 5;
+      g.fillStyle = tone; sign(g, kind, at, y, Math.max(2, Math.min(5, room)), paper);
+      if (room >= 95 && L.lane >= 26) g.fillText(columnName(column), at + 9, y);
+      continue;
+    }
     g.strokeStyle = g.fillStyle = tone;
     if (room >= 14 && L.lane >= 14) {
       const way = b > a ? 1 : -1, tip = b - way * (thick / 2 + 2);

@@ -86,6 +86,6 @@ function columnTable(why) {
 function sampleTable(why, names) {
   const places = (names || why.columns.slice(0, 5).map(([name]) => name)).map((name) => [name, [...Array(known.n_features).keys()].find((i) => columnName(i) === name)]).filter(([, i]) => i !== undefined);
   const lines = [];
-  for (const [when, rows] of [["before", why.samples.before], ["when noticed", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => row[i] === null ? "–" : neat(row[i]))]);
+  for (const [when, rows] of [["before", why.samples.before], ["when noticed", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => row[i] === null ? "none" : neat(row[i]))]);
   return tableOf(["", ...places.map(([name]) => name)], lines);
 }
