@@ -247,6 +247,7 @@ def test_sensors_with_a_cycle_and_a_drift(seed):
     assert score.false_alarms <= 1
     assert score.right_recalls == score.returns > 5
     assert memory.n_blocks_ <= 5
+    assert memory.win_counts_.sum() > 0.95 * memory.n_samples_seen_  # slots wait for changes, not for wandering
 
 
 @long_streams
@@ -446,6 +447,14 @@ def test_a_change_of_spread_is_a_change():
     memory = AdaptiveCCM().partial_fit(shifted(lambda X: 5.0 + 2.0 * (X - 5.0)))
     assert kinds(memory)[0] == ("new_block", 1)
     np.testing.assert_allclose(memory.block_spreads_[1] / memory.block_spreads_[0], 2.0, rtol=0.3)
+
+
+def test_spreads_that_all_go_back_a_little_are_a_return():
+    """No column is certain enough by itself: all together are."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 8))
+    X[2000:3000] *= 1.5
+    assert kinds(AdaptiveCCM().partial_fit(X)) == [("new_block", 1), ("recall", 0)]
 
 
 def test_levels_are_in_the_units_of_the_data_and_explain_the_event():

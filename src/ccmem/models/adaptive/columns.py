@@ -53,7 +53,7 @@ KNOWN, SCALED, N_AGES = 0, 1, 2
 PRIOR = 4.0
 INHERITED = 8.0
 """Batches that variances inherited by a new block count for."""
-MOST_CORRELATION = 0.95
+MOST_CORRELATION, MOST_WANDER = 0.95, 0.98
 OUTLIER = 16.0
 """Squared deviations count as at most so many variances when variances are learned."""
 ROUNDING = 1e-7
@@ -342,16 +342,56 @@ def latest(ring: FloatArray, now: int, row: int, j: int, n: int) -> float:
 
 
 @kernel_in_place
-def departure(
+def strangeness(
     known: FloatArray,
     readings: FloatArray,
     ring: FloatArray,
     now: int,
+    feature: int,
     scaled: float,
     reference_age: float,
-    slowest: float,
-    h: float,
-    most_batches: int,
+) -> float:
+    """How far the run of a feature has taken it from its reference, by how far it is used to wander: z^2.
+
+    The correlation of few batches is estimated too low by (1 + 3 r) / n (Marriott and Pope, 1954), and n correlated
+    batches count for n (1 - r) / (1 + r).
+    """
+    d = ring.shape[1]
+    kind, j = feature // d, feature % d
+    block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
+    n: Any = min(np.int64(running[RUN, j]), RING - 1)
+    away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
+    variance = widest(block, j)
+    r = block[CARRY, j] / variance
+    r = min(max(r + (1.0 + 3.0 * r) / (scaled + PRIOR), 0.0), MOST_WANDER)
+    share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
+    return normalised(away * away / (variance * share), scaled * (1.0 - r) / (1.0 + r) + PRIOR)
+
+
+@kernel_in_place
+def widest(block: FloatArray, j: int) -> float:
+    """The variance of a feature around its reference: as seen, and no less than what its errors make likely."""
+    return max(max(block[REACH, j], block[ERROR, j]), max(block[NOISE, j], TINY))
+
+
+@kernel_in_place
+def in_doubt(
+    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, scaled: float, reference_age: float, h: float
+) -> bool:
+    """Whether a feature is two thirds of the way to a change, by its evidence and by how far it went."""
+    bound, d = squared_quantile(h), ring.shape[1]
+    for feature in range(2 * d):
+        kind, j = feature // d, feature % d
+        if 3.0 * readings[RUNNING + N_RUNNING * kind + EVIDENCE, j] < 2.0 * h or unknown(ring[N_SLOT * now + 2, j]):
+            continue
+        if 3.0 * strangeness(known, readings, ring, now, feature, scaled, reference_age) >= 2.0 * bound:
+            return True
+    return False
+
+
+@kernel_in_place
+def departure(
+    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, scaled: float, reference_age: float, h: float
 ) -> tuple[int, int, int]:
     """The feature that left (its column, plus d for spreads; -1: none), batches where it went and since it began to."""
     found: Any = np.int64(-1)
@@ -360,7 +400,7 @@ def departure(
     most, bound, d = 0.0, squared_quantile(h), ring.shape[1]
     for feature in range(2 * d):
         kind, j = feature // d, feature % d
-        block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
+        running = readings[RUNNING + N_RUNNING * kind :]
         if running[EVIDENCE, j] < h or unknown(ring[N_SLOT * now + 2, j]):
             continue
         run: Any = np.int64(running[RUN, j])
@@ -372,21 +412,38 @@ def departure(
             ) * last < 0.5 * last * last:
                 break
             near += 1
-        away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
-        variance = max(max(block[REACH, j], block[ERROR, j]), max(block[NOISE, j], TINY))
-        r = min(max(scaled / (scaled + PRIOR) * block[CARRY, j] / variance, 0.0), 0.98)
-        share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
-        if near >= 2 and normalised(away * away / (variance * share), scaled + PRIOR) >= bound:
-            if running[EVIDENCE, j] > most:
-                found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
-        elif run >= most_batches:  # so far does this feature wander
+        if near < 2 or running[EVIDENCE, j] <= most:
+            continue
+        if strangeness(known, readings, ring, now, feature, scaled, reference_age) >= bound:
+            found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
+    return found, batches, length
+
+
+@kernel_in_place
+def settle(
+    known: FloatArray,
+    readings: FloatArray,
+    ring: FloatArray,
+    now: int,
+    scaled: float,
+    slowest: float,
+    h: float,
+    most_batches: int,
+) -> None:
+    """No change came of evidence that is certain: soon it is taken for how the feature wanders."""
+    for feature in range(2 * ring.shape[1]):
+        kind, j = feature // ring.shape[1], feature % ring.shape[1]
+        block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
+        if running[EVIDENCE, j] < h or unknown(ring[N_SLOT * now + 2, j]):
+            continue
+        running[EVIDENCE, j] = h
+        if running[RUN, j] >= most_batches:
+            n: Any = min(np.int64(running[RUN, j]), RING - 1)
+            away, variance = latest(ring, now, kind, j, n) - running[REFERENCE, j], widest(block, j)
             block[REACH, j] += max(n / (scaled + n), slowest) * (min(away * away, OUTLIER * variance) - block[REACH, j])
             running[REFERENCE, j] += away
-            running[STRAY, j], running[MISS, j] = last - away, 0.0
+            running[STRAY, j], running[MISS, j] = latest(ring, now, kind, j, 1) - running[REFERENCE, j], 0.0
             running[EVIDENCE, j], running[RUN, j], running[PULL, j] = 0.0, 0.0, 0.0
-        else:
-            running[EVIDENCE, j] = h
-    return found, batches, length
 
 
 @kernel_in_place
@@ -455,9 +512,10 @@ def better_by(
     n: int,
     h: float,
 ) -> float:
-    """By how much a waiting block explains the guess better than the reference does: the most for one feature.
+    """By how much a waiting block explains the guess better than the reference does: one feature, or all together.
 
-    Not at all if all features together speak for the reference. The larger variance of the two counts.
+    Not at all if all together speak for the reference. The larger variance of the two counts, and how far levels of
+    the block wander beyond it.
     """
     together, most, tails = 0.0, 0.0, 2.0 * (scaled + PRIOR)
     weight = 0.5 * n / (1.0 + n / min(ages[KNOWN], reference_age))
@@ -468,13 +526,13 @@ def better_by(
         variance = max(
             max(known[first + ERROR, j], now[first + ERROR, j]), max(known[first + NOISE, j], now[first + NOISE, j])
         )
-        variance = max(variance, error) + known[first + SWAY, j] + TINY
+        variance = max(variance, error) + max(known[first + SWAY, j] - known[first + ERROR, j], 0.0) + TINY
         here = (guess - readings[RUNNING + N_RUNNING * kind + REFERENCE, j]) ** 2
         there = (guess - known[first + LEVEL, j]) ** 2
         gain = min(here / (variance + here / tails), h) - min(there / (variance + there / tails), h)
         together += gain
         most = max(most, weight * gain)
-    return most if together > 0.0 else 0.0
+    return max(most, weight * together) if together > 0.0 else 0.0
 
 
 @kernel_in_place

@@ -212,7 +212,7 @@ class Columns:
             self.reference_age += 1
             block.batches += 1.0
             block.scaled += 1.0
-        self.voice, self.doubt = most, 3.0 * most >= 2.0 * h
+        self.voice = most
         return most
 
     def latest(self, n: int) -> Batch:
@@ -233,6 +233,26 @@ class Columns:
         m = np.maximum(heard, 1.0)
         return Batch(np.where(some, f / m, mean.f), np.where(some, error / m * (n / m), mean.error), mean.direction)
 
+    def strangeness(self, block: Known, reference_age: float, kind: int, j: int) -> float:
+        """z^2 of how far its run has taken a feature, by how far it wanders."""
+        n = min(int(self.run[kind, j]), 4)
+        away = self.latest(n).f[kind, j] - self.R[kind, j]
+        V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
+        r = block.carry[kind, j] / V
+        r = min(max(r + (1.0 + 3.0 * r) / (block.scaled + 4.0), 0.0), 0.98)
+        share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
+        return student(away * away / (V * share), block.scaled * (1.0 - r) / (1.0 + r) + 4.0)
+
+    def see_doubt(self, block: Known, reference_age: float) -> None:
+        """Whether slots wait."""
+        self.doubt = any(
+            3.0 * self.S[kind, j] >= 2.0 * self.h
+            and self.ring[-1].heard()[j]
+            and 3.0 * self.strangeness(block, reference_age, kind, j) >= 2.0 * self.bound
+            for kind in range(2)
+            for j in range(self.width)
+        )
+
     def departure(self, block: Known, reference_age: float) -> tuple[int, int, int]:
         """Feature that left, batches where it went, batches since it began to; -1 if there is none."""
         found, most = (-1, 0, 0), 0.0
@@ -246,22 +266,24 @@ class Columns:
                 near = 0
                 while near < n and not strays[near] * strays[0] < 0.5 * strays[0] * strays[0]:
                     near += 1
-                away = self.latest(n).f[kind, j] - R
-                V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
-                r = min(max(block.scaled / (block.scaled + 4.0) * block.carry[kind, j] / V, 0.0), 0.98)
-                share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
-                if near >= 2 and student(away * away / (V * share), block.scaled + 4.0) >= self.bound:
-                    if self.S[kind, j] > most:
-                        found, most = (kind * self.width + j, near - 1, run), self.S[kind, j]
-                elif run >= self.q.most_batches:
-                    rate = max(n / (block.scaled + n), self.q.batch * self.q.slowest_rate)
-                    block.reach[kind, j] += rate * (min(away * away, 16.0 * V) - block.reach[kind, j])
-                    self.R[kind, j] += away
-                    self.stray[kind, j], self.miss[kind, j] = strays[0] - away, 0.0
-                    self.S[kind, j] = self.run[kind, j] = self.pull[kind, j] = 0.0
-                else:
-                    self.S[kind, j] = self.h
+                strange = self.strangeness(block, reference_age, kind, j) >= self.bound
+                if near >= 2 and strange and self.S[kind, j] > most:
+                    found, most = (kind * self.width + j, near - 1, run), self.S[kind, j]
         return found
+
+    def settle(self, block: Known) -> None:
+        """Certain evidence that led to nothing stays certain; after ten batches the feature has wandered there."""
+        for kind, j in np.argwhere((self.h <= self.S) & self.ring[-1].heard()):
+            self.S[kind, j] = self.h
+            if self.run[kind, j] >= self.q.most_batches:
+                n = min(int(self.run[kind, j]), 4)
+                away = self.latest(n).f[kind, j] - self.R[kind, j]
+                V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
+                rate = max(n / (block.scaled + n), self.q.batch * self.q.slowest_rate)
+                block.reach[kind, j] += rate * (min(away * away, 16.0 * V) - block.reach[kind, j])
+                self.R[kind, j] += away
+                self.stray[kind, j], self.miss[kind, j] = self.ring[-1].f[kind, j] - self.R[kind, j], 0.0
+                self.S[kind, j] = self.run[kind, j] = self.pull[kind, j] = 0.0
 
     def misfit(self, block: Known, now: Known, n: int) -> float:
         """How far the latest n batches are from a block; above 1 if they are not from there."""
@@ -314,15 +336,16 @@ class Columns:
         return round(rows), math.ceil(off)
 
     def gain(self, block: Known, now: Known, n: int) -> float:
-        """By how much a block explains the latest n batches better than the reference: the most for one feature."""
+        """By how much a block explains the latest n batches better than the reference: by one feature, or by all."""
         guess = self.guess(n)
         V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, now.noise))
-        V = np.maximum(V, guess.error) + block.sway + TINY
+        V = np.maximum(V, guess.error) + np.maximum(block.sway - block.error, 0.0) + TINY
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
         tails = 2.0 * (now.scaled + 4.0)
         gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
         weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.reference_age)))
-        return max(0.0, float((weight * gains).max())) if sum(gains.ravel().tolist()) > 0.0 else 0.0
+        together = sum(gains.ravel().tolist())
+        return max(float((weight * gains).max()), weight * together) if together > 0.0 else 0.0
 
     def go_on(self, block: Known, old: Known, n: int, new: bool, moved: bool) -> None:
         """Let the latest n batches be the reference; a new block begins with them and the old one's variances."""

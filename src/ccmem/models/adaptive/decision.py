@@ -40,8 +40,10 @@ from ccmem.models.adaptive.columns import (
     departure,
     gather,
     go_on,
+    in_doubt,
     latest,
     least_evidence,
+    settle,
     squared_quantile,
     start,
     weigh,
@@ -353,16 +355,19 @@ def judge(state: Any, settings: Any) -> bool:
         ages[KNOWN] += 1.0
         ages[SCALED] += 1.0
     state.scalars[MOST_EVIDENCE] = most
-    counters[DOUBT] = 1 if 3.0 * most >= 2.0 * h else 0
+    counters[DOUBT] = 0
+    if 3.0 * most >= 2.0 * h and in_doubt(known, readings, ring, slot, ages[SCALED], reference_age, h):
+        counters[DOUBT] = 1
     if most < h:
         return False
-    feature, n, run = departure(
-        known, readings, ring, slot, ages[SCALED], reference_age, slowest, h, settings.most_batches
-    )
+    feature, n, run = departure(known, readings, ring, slot, ages[SCALED], reference_age, h)
     if feature >= 0:
         counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
         counters[LEAD] = (run - n) * settings.batch
         candidate_of_batches(state, settings, n)
         ask(state, UNKNOWN, n * settings.batch)
         return True
-    return counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h)
+    if counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h):
+        return True
+    settle(known, readings, ring, slot, ages[SCALED], slowest, h, settings.most_batches)
+    return False

@@ -223,7 +223,9 @@ def naive(
             columns.start(known[t])
             return False
         reference_age = float(columns.reference_age)
-        if columns.weigh(known[t], alarm == 0 or batches >= q.least_batches) < columns.h:
+        evidence = columns.weigh(known[t], alarm == 0 or batches >= q.least_batches)
+        columns.see_doubt(known[t], reference_age)
+        if evidence < columns.h:
             return False
         feature, n_batches, run = columns.departure(known[t], reference_age)
         if feature >= 0:
@@ -231,7 +233,10 @@ def naive(
             propose(n_batches)
             decide(step, n_batches * q.batch)
             return True
-        return alarm == 0 and len(known) > 1 and race(step)
+        if alarm == 0 and len(known) > 1 and race(step):
+            return True
+        columns.settle(known[t])
+        return False
 
     for step, row in enumerate(X):
         winners.append(-1)
