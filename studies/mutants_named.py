@@ -35,6 +35,8 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("persistence.atomic", "os.ftruncate(handle, 0)", "pass"),
     ("persistence.tensorfile", "if first != end:", "if first < end:"),
     ("persistence.values", "or position > last or", "or"),
+    ("persistence.checkpoint", "[array.dtype.str, array.shape]", "[array.shape]"),
+    ("streams.csv", "end = int(ends[0]) if ends.size else len(first.data)", 'end = first.data.find(b"\\n") + 1'),
     ("streams.files", "self._progress.pop(opened.key, None)", "pass"),
 )
 

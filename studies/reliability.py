@@ -1,0 +1,122 @@
+"""The figures of RELIABILITY.md: `python -m studies.reliability` makes its table of studies/evidence/reliability.
+
+Soak, torture and planted errors leave their findings there:
+
+    python -m studies.soak --minutes 60 --rate 1000 --out studies/evidence/reliability/soak.json
+    make torture ARGS="--minutes 6 --out studies/evidence/reliability/torture_0.json"
+    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from studies.mutants import summary
+
+ROOT = Path(__file__).resolve().parent.parent
+EVIDENCE = ROOT / "studies" / "evidence" / "reliability"
+PAGE = ROOT / "RELIABILITY.md"
+TABLE = re.compile(r"(?<=<!-- made by python -m studies.reliability -->\n).*?(?=\n<!-- end -->)", re.S)
+KINDS = ("csv", "ndjson", "parquet", "arrow", "npy", "npz")
+
+
+def torture() -> dict[str, Any]:
+    """What all pieces of torture tried, added up."""
+    counts: Counter[str] = Counter()
+    for file in sorted(EVIDENCE.glob("torture_*.json")):
+        found = json.loads(file.read_text())
+        checked = found.pop("NUMBA_BOUNDSCHECK", None) == "1" and "NUMBA_DISABLE_JIT" not in found
+        counts.update(
+            {name: value for name, value in found.items() if name != "seed" and isinstance(value, (int, float))}
+        )
+        counts["pieces"] += 1
+        counts["pieces with kernels that check their bounds"] += checked
+    return counts
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """What was tried, how, and what came of it."""
+    tried, soak = torture(), json.loads((EVIDENCE / "soak.json").read_text())
+    planted = summary(EVIDENCE / "mutants.jsonl")
+    runs = soak["each_run"]
+    ends = Counter(run["ended_by"] for run in runs)
+    growth = max(run["mib_most_since"] - run["mib_after_a_quarter"] for run in runs)
+    models = {name: n for name, n in tried.items() if name.startswith("threads on ")}
+    files = ", ".join(f"{tried[f'{kind} files']} {kind}" for kind in KINDS)
+    checked = tried["pieces"] == tried["pieces with kernels that check their bounds"]
+    return [
+        (
+            "`ccmem learn` killed at random moments: bytes of model and events as if it had not been",
+            "`make torture`, trials of `killed`",
+            f"{tried['trials of killed']} trials, {tried['kills']} kills, {tried['failed']} failed",
+        ),
+        (
+            "fleets killed at random moments: every file of the store as if they had not been",
+            "trials of `killed_fleet`",
+            f"{tried['trials of killed_fleet']} trials, {tried['kills of fleets']} kills, {tried['failed']} failed",
+        ),
+        (
+            "disks that are full at a random size; the run goes on to the same bytes",
+            "trials of `full_disk`",
+            f"{tried['trials of full_disk']} trials, {tried['disks that were full']} full, {tried['failed']} failed",
+        ),
+        (
+            "wall clocks that jump anywhere, at every look",
+            "trials of `jumping_clock`",
+            f"{tried['trials of jumping_clock']} trials, {tried['failed']} failed",
+        ),
+        (
+            "two threads teach a model, others predict, save and copy it: bytes as if by one thread",
+            "trials of `threads`",
+            f"{tried['trials of threads']} trials over {len(models)} models, {tried['failed']} failed",
+        ),
+        (
+            "checkpoints with changed bytes, and signed ones with changed content: refused, or a model that works"
+            + (" (kernels check their bounds)" if checked else ""),
+            "trials of `mutated`",
+            f"{tried['files with changed bytes']:,} and {tried['signed files with changed content']:,} files, "
+            f"{tried['forged files that load'] + tried['forged_in_one_piece files that load']:,} of them loaded, "
+            f"{tried['failed']} failed",
+        ),
+        (
+            "sources of the trials above",
+            f"{tried['pieces']} pieces, {tried['processor_minutes']:.0f} minutes of a processor",
+            files,
+        ),
+        (
+            "an endless pipe for an hour, with restarts",
+            "`python -m studies.soak --minutes 60 --rate 1000`",
+            f"{soak['rows']:,} rows in {soak['minutes']:.0f} minutes, {soak['runs']} runs "
+            f"({', '.join(f'{n} ended by {end}' for end, n in ends.items())}); "
+            f"at most {max(run['mib_most_since'] for run in runs):.0f} MiB, "
+            f"{growth:.1f} more than after a quarter of a run; model and events "
+            + ("the same bytes as in one piece" if soak["same_model_and_events_as_in_one_piece"] else "DIFFER"),
+        ),
+        (
+            "errors planted in functions, tests run without the JIT: does one turn red?",
+            '`make mutants ARGS="--number 6 --out studies/evidence/reliability/mutants.jsonl"`',
+            f"{planted['errors']} errors, {planted['killed']} noticed ({planted['share_of_all']:.1%}, "
+            f"{planted['share_of_those_that_could_be_noticed']:.1%} of those that can be); "
+            f"{planted['explained']} that change nothing that can be seen, each with its reason in "
+            "`studies/evidence/reliability/mutants_survivors.json`"
+            + (f"; {len(planted['survived'])} unexplained" if planted["survived"] else ""),
+        ),
+    ]
+
+
+def table() -> str:
+    """The rows in Markdown."""
+    return "\n".join(["| what | how | result |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows())])
+
+
+def main() -> None:
+    """Put the table into the page."""
+    PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    main()
