@@ -33,9 +33,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/test_readout.py", "tests/test_guard.py", "tests/predictors"),
     ),
     "commands and data sets": (
-        ("commands.learn", "commands.predict", "commands.inspect", "commands.datasets", "datasets.cache",
+        ("commands.learn", "commands.predict", "commands._inspect_text", "commands.datasets", "datasets.cache",
          "datasets.idx", "parameters", "kernels.rows", "streams.sources", "layers.stack",
-         "layers.window", "deviations"),
+         "layers.window", "deviations", "estimator"),
         ("tests/commands/test_hostile.py", "tests/test_guard.py"),
     ),
     "adaptive": (

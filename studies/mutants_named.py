@@ -87,10 +87,8 @@ UNDONE: tuple[Change, ...] = (
     ("kernels.rows", "    _refuse_times(X)\n", ""),
     # all or nothing
     ("readout", "self._votes = aligned(self._votes)", "pass"),
-    ("base", "**{name: aligned(array) for name", "**{name: array for name"),
-    ("predictors._estimator", "arrays = {name: aligned(array)", "arrays = {name: array"),
+    ("estimator", "self._state._make(map(aligned, self._state))", "self._state"),
     ("deviations", "aligned(self.scatter), aligned(self.buffer)", "self.scatter, self.buffer"),
-    ("predictors.discriminant", "Statistics(*map(aligned, self._state))", "Statistics(*self._state)"),
     (
         "predictors._estimator",
         "        self._notify()\n        return self\n\n    def _notify",
@@ -121,7 +119,7 @@ UNDONE: tuple[Change, ...] = (
     ("commands.learn", "        if place in sources:", "        if False:"),
     ("persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("commands.datasets", 'options.action == "verify" and not matches', "False"),
-    ("commands.inspect", 'printable(text).replace("\\n", "\\\\n")', "text"),
+    ("commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),
     ("datasets.cache", "            if not folder.exists() and attempt == 19:", "            if True:"),
     ("streams.tables", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
 )
