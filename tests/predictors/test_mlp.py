@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ccmem import OnlineMLP
+from ccmem import GatedMLP, OnlineMLP
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.predictors.mlp import naive
 from ccmem.predictors.network import unpack
@@ -228,3 +228,12 @@ if JIT_ENABLED:
     @parametrize_with_checks([OnlineMLP(), OnlineMLP(optimizer="adam", activation="tanh", random_state=0)])
     def test_sklearn(estimator, check):
         check(estimator)
+
+
+@pytest.mark.parametrize("make", [lambda: OnlineMLP((4,), random_state=0), lambda: GatedMLP(random_state=0)])
+def test_one_sample_is_answered_like_many(make):
+    X = np.random.default_rng(0).random((30, 3))
+    network = make().partial_fit(X, np.arange(30) % 3)
+    answers = network.predict(X).tolist()
+    assert [network.predict_one(x) for x in X] == answers
+    assert [network.predict_one(x.tolist()) for x in X] == answers  # what needs converting takes another way
