@@ -88,9 +88,8 @@ def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
                 named = f"{node.name}.{function.name}" if isinstance(node, ast.ClassDef) else function.name
-                text = ast.dump(ast.Module(function.body[ast.get_docstring(function) is not None :], []))
                 starts[named] = function.lineno
-                digests[named] = hashlib.sha256(text.encode()).hexdigest()[:12]
+                digests[named] = _digest(function)
                 for statement in function.body:
                     for inner in ast.walk(statement):
                         inner.inside = named  # type: ignore[attr-defined]
@@ -335,6 +334,27 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
         say(f"the tests could not be collected: {code!r}")
 
 
+def forget_changed(out: Path) -> None:
+    """Drop what the evidence says of functions that have changed since, or are no more."""
+    known = set()
+    for module in {f"ccmem.{module}" for modules, _ in GROUPS.values() for module in modules}:
+        path = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            owner = f"{module}.{node.name}." if isinstance(node, ast.ClassDef) else f"{module}."
+            known |= {
+                (owner + f.name, _digest(f)) for f in ast.iter_child_nodes(node) if isinstance(f, ast.FunctionDef)
+            }
+    lines = out.read_text().splitlines(keepends=True)
+    entries = [(line, json.loads(line)) for line in lines]
+    kept = [line for line, e in entries if (e["error"].partition(": ")[0], e["function_digest"]) in known]
+    out.write_text("".join(kept))
+
+
+def _digest(function: ast.FunctionDef) -> str:
+    body = function.body[ast.get_docstring(function) is not None :]
+    return hashlib.sha256(ast.dump(ast.Module(body, [])).encode()).hexdigest()[:12]
+
+
 def summary(out: Path) -> dict[str, Any]:
     """What the evidence says: the latest word on every error in a function as it is now."""
     entries = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
@@ -379,6 +399,8 @@ def main() -> None:
     def say(text: str) -> None:
         print(text, file=terminal, flush=True)
 
+    if args.out and Path(args.out).exists():
+        forget_changed(Path(args.out))
     for name in args.group or GROUPS:
         if time.monotonic() > args.end:
             break
