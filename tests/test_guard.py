@@ -415,6 +415,21 @@ def test_what_comes_from_a_mapped_file_learns(kind: str, tmp_path: Path) -> None
     assert mapped.to_bytes() == model.to_bytes()
 
 
+def test_nobody_hears_of_a_first_chunk_that_left_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = CCM(**BLOCKY)
+    told: list[Any] = []
+    memory.on_event(told.append)
+    stack = Stack([patches()], memory)
+    with monkeypatch.context() as patch:
+        patch.setattr(Stack, "_adopt", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stack.partial_fit(ROWS)
+    stack.partial_fit(ROWS[:6])
+    assert told == []
+    stack.partial_fit(ROWS[6:])
+    assert told == stack.events_
+
+
 def test_copies_have_a_guard_of_their_own_and_parts_share_one() -> None:
     model = ModalClassifier(IncrementalWTA(n_units=4)).partial_fit(ROWS, LABELS)
     assert guard_of(model) is guard_of(model.memory_)

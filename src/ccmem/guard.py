@@ -111,6 +111,9 @@ def learning(method: _Method) -> _Method:
             if guard.to_notify is not None and guard.depth == 1:
                 guard.notify()
             return result
+        except BaseException:
+            guard.to_notify = None  # what it has to tell is told with what comes next, if it is still there
+            raise
         finally:
             if guard.is_mine():
                 guard.depth -= 1
