@@ -23,7 +23,7 @@ from ccmem._sklearn import (
     clone,
 )
 from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.estimator import SavedEstimator
+from ccmem.estimator import SavedEstimator, Summarised
 from ccmem.guard import learning, reading
 from ccmem.kernels import competition, matching
 from ccmem.kernels.jit import compiled_for
@@ -60,6 +60,7 @@ Observer = Callable[[int, FloatArray], Any]
 
 class CompetitiveMemory(
     SavedEstimator,
+    Summarised,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -383,28 +384,6 @@ class CompetitiveMemory(
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
             return None
         return x[np.newaxis] if sum_of_squares(x) < SURELY_SMALL else None
-
-    def summary(self) -> str:
-        """What the memory knows, in a few lines.
-
-        >>> from ccmem import AdaptiveCCM
-        >>> print(AdaptiveCCM().fit([[1.0, 0.0], [0.9, 0.1]]).summary())
-        AdaptiveCCM: 2 samples of 2 columns, 1 block, 2 units
-        <BLANKLINE>
-        block                 units      samples  labels
-        block 0            *      2            2  -
-        """
-        from ccmem.summary import summary
-
-        return summary(self)
-
-    def _repr_html_(self) -> str:
-        from ccmem.summary import html
-
-        return html(self) or super()._repr_mimebundle_().get("text/html", "")
-
-    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # Saving ------------------------------------------------------------------------------------------------------
 

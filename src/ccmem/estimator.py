@@ -73,3 +73,30 @@ class SavedEstimator(Estimator):
         super().__setstate__(state)  # type: ignore[misc]
         if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file; learning writes to them
             self._state = self._state._make(map(aligned, self._state))
+
+
+class Summarised:
+    """Base of memories, and of classifiers that hold one: they show themselves in words and in notebooks."""
+
+    @reading
+    def summary(self) -> str:
+        """What has been learned, in a few lines.
+
+        >>> from ccmem import AdaptiveCCM
+        >>> print(AdaptiveCCM().fit([[1.0, 0.0], [0.9, 0.1]]).summary())
+        AdaptiveCCM: 2 samples of 2 columns, 1 block, 2 units
+        <BLANKLINE>
+        block                 units      samples  labels
+        block 0            *      2            2  -
+        """
+        from ccmem.summary import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from ccmem.summary import html
+
+        return html(self) or super()._repr_mimebundle_().get("text/html", "")  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -22,7 +22,7 @@ from ccmem._sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, N
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.deviations import SharedMetric
-from ccmem.estimator import SavedEstimator
+from ccmem.estimator import SavedEstimator, Summarised
 from ccmem.guard import learning, reading, share_guard
 from ccmem.kernels.votes import count_votes, weigh_votes
 from ccmem.labels import UNLABELED, check_labels, code_of, encode_labels, sorted_union
@@ -38,7 +38,7 @@ _RULES: dict[str, Rule] = {
 _ROWS_AT_ONCE = 1024
 
 
-class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a memory into a classifier: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -384,22 +384,6 @@ class ModalClassifier(SavedEstimator, MetaEstimatorMixin, ClassifierMixin, BaseE
             by_distance = self._metric is not None or self.memory_._by_distance
             weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:], best[start:])
         return weighed, units[best]
-
-    @reading
-    def summary(self) -> str:
-        """What memory and labels hold, in a few lines."""
-        from ccmem.summary import summary
-
-        return summary(self) if hasattr(self, "memory_") else f"{type(self).__name__}: nothing learned yet"
-
-    def _repr_html_(self) -> str:
-        from ccmem.summary import html
-
-        known = html(self) if hasattr(self, "memory_") else None
-        return known or super()._repr_mimebundle_().get("text/html", "")
-
-    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @reading
     def _export(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ a class is good for is told by the package it stands in.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,18 @@ def load(name: str) -> Any:
 def names(package: str) -> list[str]:
     """Public classes of a package."""
     return [name for name, module in PUBLIC.items() if module.startswith(f"{package}.")]
+
+
+def lazily(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """``__all__``, ``__getattr__`` and ``__dir__`` of a package whose public classes are loaded on first use."""
+    own = names(package)
+
+    def look_up(name: str) -> Any:
+        if name in own:
+            return load(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return own, look_up, lambda: own
 
 
 _LISTED = _read()

@@ -4,18 +4,6 @@ A layer is a transformer that learns from the first samples of a stream and then
 what is learned from its features stays true.
 """
 
-from typing import Any
-
 from ccmem import registry
 
-__all__ = registry.names("ccmem.layers")
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return registry.load(name)
-    raise AttributeError(f"module 'ccmem.layers' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = registry.lazily(__name__)
