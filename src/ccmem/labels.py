@@ -30,7 +30,7 @@ def check_labels(y: Any, n_rows: int, unlabeled: Any = None) -> tuple[Any, BoolA
             missing |= labels == unlabeled
     known = labels[~missing]
     if known.dtype.kind == "f" and np.isinf(known).any():
-        raise ValueError("y contains infinity, which is no label; mark rows without a label with NaN or None")
+        raise ValueError("y contains infinity, which is not a label; mark rows without a label with NaN or None")
     if len(known):
         check_classification_targets(known)
     return labels, missing

@@ -105,7 +105,7 @@ def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) ->
             fine = False
         if not fine:
             raise ValueError(
-                f"feature {name!r} is {value!r}, which is no finite number; encode or impute it first "
+                f"feature {name!r} is {value!r}, which is not a finite number; encode or impute it first "
                 "(River: preprocessing.OneHotEncoder, preprocessing.StatImputer)"
             )
     raise ValueError(f"{x!r} does not make a row of numbers")

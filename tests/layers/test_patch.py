@@ -193,7 +193,7 @@ def test_bad_parameters_are_named(changes, message):
 
 
 def test_rows_that_are_no_squares_ask_for_a_shape():
-    with pytest.raises(ValueError, match="rows of 72 numbers are no square images; set image_shape"):
+    with pytest.raises(ValueError, match="rows of 72 numbers are not square images; set image_shape"):
         small().fit(np.ones((2, 72)))
 
 

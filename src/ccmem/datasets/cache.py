@@ -57,7 +57,7 @@ def store(entry: Entry, raw: RawSet, source: str) -> Path:
         _put_in_place(entry, aside, folder)
     except OSError as problem:
         raise OSError(
-            f"cannot keep {entry.title} in {folder} ({problem.strerror or problem}); make room or make it writable, "
+            f"cannot keep {entry.title} in {folder} ({problem.strerror or problem}); free space, make it writable "
             "or name another folder in CCMEM_DATA_CACHE"
         ) from problem
     finally:

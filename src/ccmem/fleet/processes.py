@@ -37,7 +37,7 @@ def on_processes(workers: int) -> Iterator[Runner]:
                 yield future.result()
         except BrokenProcessPool as problem:
             raise OSError(
-                "a worker process ended without a word (killed, or out of memory); run the command again to resume"
+                "a worker process died (killed, or out of memory); run the command again to resume"
             ) from problem
 
     try:

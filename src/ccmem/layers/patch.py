@@ -275,7 +275,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             shape = shape or self._read_as_square(rows.shape[1])
             if int(np.prod(shape)) != rows.shape[1]:
                 raise ValueError(
-                    f"PatchLayer: rows of {rows.shape[1]} numbers are no images of {_times(shape)}; "
+                    f"PatchLayer: rows of {rows.shape[1]} numbers are not images of {_times(shape)}; "
                     "set image_shape to (height, width) or (height, width, channels)"
                 )
             plan = self._new_plan(shape)
@@ -311,7 +311,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         side = round(n**0.5)
         if side * side != n:
             raise ValueError(
-                f"PatchLayer: rows of {n} numbers are no square images; set image_shape to (height, width) or "
+                f"PatchLayer: rows of {n} numbers are not square images; set image_shape to (height, width) or "
                 "(height, width, channels)"
             )
         return side, side

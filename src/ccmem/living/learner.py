@@ -190,7 +190,7 @@ class Learner:
         Scale(self.scale_kind, 0)
         self.front = fields.get("front")
         if not (self.front is None or isinstance(self.front, WindowLayer)):
-            raise ValueError("its windows are none")
+            raise ValueError("its windows are damaged")
         if fields["columns"] is not None:
             given = dict(fields["columns"])
             features = tuple(given.pop("features"))

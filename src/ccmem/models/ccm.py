@@ -456,7 +456,7 @@ class CCM(BlockMemory):
         moved = [name for name in ("novelty", "false_alarm_every", "max_units") if name in parameters]
         if moved:
             raise TypeError(
-                f"CCM: {moved[0]}={parameters[moved[0]]!r} is no parameter of the paper's model; the memory without "
+                f"CCM: {moved[0]}={parameters[moved[0]]!r} is not a parameter of the paper's model; the memory without "
                 "thresholds is a class of its own: ccmem.AdaptiveCCM(n_slots, false_alarm_every=..., max_units=...)"
             )
         return super().__new__(cls)

@@ -170,5 +170,5 @@ def write_whole(path: Path, content: bytes) -> None:
         atomic_write(path, [content])
     except OSError as problem:
         raise OSError(
-            f"cannot write {path} ({problem.strerror or problem}); make room or choose another folder"
+            f"cannot write {path} ({problem.strerror or problem}); free some space or choose another folder"
         ) from problem

@@ -55,7 +55,7 @@ class ArrayTable:
         ):
             shapes = ", ".join(f"{name or 'array'} {shape}" for name, (shape, _, _) in parts.items())
             raise SourceError(
-                f"{file} holds {shapes or 'nothing'}; needed is one table (rows, columns) and vectors of as many rows"
+                f"{file} holds {shapes or 'nothing'}; expected one table (rows, columns) and vectors of as many rows"
             )
         self._n_rows = lengths.pop()
         if max(math.prod(shape[1:]) for shape, _, _ in parts.values()) > _MOST_COLUMNS:
@@ -169,7 +169,7 @@ def open_array(array: Any) -> ArrayTable:
     """A numpy array, or what numpy makes an array of."""
     array = np.asarray(array)
     if array.ndim not in (1, 2) or (array.ndim == 1 and array.dtype.names is None):
-        raise SourceError(f"the array has shape {array.shape}; needed is (rows, columns)")
+        raise SourceError(f"the array has shape {array.shape}; expected (rows, columns)")
     return ArrayTable("the array", {"": (array.shape, array.dtype, lambda start, stop: array[start:stop])})
 
 

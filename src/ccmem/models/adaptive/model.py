@@ -326,18 +326,18 @@ class AdaptiveCCM(BlockMemory):
         counters, tuning = state.counters, self._tuning
         units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
         if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
-            raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with room for {rows}")
+            raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with space for {rows}")
         bound = self.max_units
         if bound is not None and units > bound:
             raise ValueError(f"{units} units do not fit max_units={bound}")
         if units and state.unit_blocks[:units].max() >= blocks:
             raise ValueError("some units belong to a block that does not exist")
         if counters[SIZE] != np.count_nonzero(state.unit_blocks[:units] == counters[POINTER]):
-            raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, which it has not")
+            raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, but it does not")
         if max(counters[FILLED], counters[ROWS]) >= tuning.batch or counters[LAST] > 2 or counters[LATEST] >= RING:
             raise ValueError("its counters are damaged")
         if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
-            raise ValueError(f"{counters[BATCHES]} batches cannot have come of {counters[ALARM]} suspicious samples")
+            raise ValueError(f"{counters[BATCHES]} batches cannot have come from {counters[ALARM]} suspicious samples")
         if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
             raise ValueError("statistics of some block are negative")
         if len(state.columns) != rows or len(state.ages) != rows or state.ages.min() < 0:
