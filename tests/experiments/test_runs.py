@@ -187,7 +187,7 @@ def test_a_file_that_is_no_result(tmp_path, digits, benchmark, rows):
 
 def test_unwritable_folder(tmp_path, digits, benchmark, rows):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"cannot write .*make room or choose another folder"):
+    with pytest.raises(OSError, match=r"cannot write .*free some space or choose another folder"):
         runs.run_all(runs.Results(tmp_path / "file" / "out", digits, benchmark, rows, 1, 0), rows, benchmark)
 
 
