@@ -14,6 +14,7 @@ from ccmem import AdaptiveCCM, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
+from .columns import columns
 from .onsets import onsets
 from .peers import PEERS, Detect, Found, Peer, standardised
 
@@ -32,7 +33,7 @@ CURVE = ("onsets", "returns", "false", "repeated")
 def memory(X: Any) -> Found:
     """The memory with its defaults, on the columns as they come."""
     model = AdaptiveCCM().partial_fit(X)
-    events = [(event.step, event.to_block) for event in model.events_]
+    events = [(event.step, event.to_block) for event in model.events_ if event.changes_block]
     return Found([step for step, _ in events], regimes(events, len(X)))
 
 
@@ -314,6 +315,7 @@ PARTS = {
     "tep": tep,
     "controls": controls,
     "planted": planted,
+    "columns": columns,
     "labelled": labelled,
     "segmented": segmented,
     "onsets": onsets,

@@ -194,3 +194,82 @@ def test_infinity_is_still_refused(value):
     with pytest.raises(ValueError, match="at row 7, column 2"):
         memory.partial_fit(X)
     assert_same(snapshot(memory), before)
+
+
+# Reading the memory --------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_compared_by_what_is_there_and_nothing_changes():
+    X = plant(1, 600)
+    X[300:] *= -1.0
+    memory = AdaptiveCCM().partial_fit(X)
+    before, rows = snapshot(memory), X[::7].copy()
+    rows[np.random.default_rng(0).random(rows.shape) < 0.4] = MISSING
+    rows[3] = MISSING
+    found, scores = memory.predict(rows), memory.transform(rows)
+    units = memory.prototypes_
+    for row, unit, score in zip(rows, found, scores, strict=True):
+        there = ~np.isnan(row)
+        if not there.any():
+            assert unit == memory.win_counts_.argmax()
+            continue
+        lengths = np.linalg.norm(row[there]) * np.linalg.norm(units[:, there], axis=1)
+        np.testing.assert_allclose(score, units[:, there] @ row[there] / lengths, atol=1e-12)
+    whole = ~np.isnan(rows).any(axis=1)
+    np.testing.assert_array_equal(found[whole], memory.predict(rows[whole]))
+    assert memory.task_pointers(rows).shape == (len(rows),)
+    assert_same(snapshot(memory), before)
+
+
+def test_blocks_of_one_direction_are_told_apart_by_the_columns_that_are_there():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal([10.0, 20.0, 5.0], 0.1, (400, 3)), rng.normal([20.0, 40.0, 10.0], 0.2, (400, 3))])
+    memory = AdaptiveCCM().partial_fit(X)
+    assert memory.n_blocks_ == 2
+    rows = X[[10, 50, 500, 700]].copy()
+    rows[:, 1] = MISSING
+    assert memory.task_pointers(rows).tolist() == [0, 0, 1, 1]
+
+
+def test_labels_are_learned_and_answered_with_gaps_but_not_with_a_shared_metric():
+    X = plant(2, 400)
+    y = np.repeat(["off", "on"], 200)
+    X[200:] += 30.0
+    X[::3, 1] = MISSING
+    classifier = ccmem.ModalClassifier(AdaptiveCCM()).fit(X, y)
+    assert (classifier.predict(X) == y).mean() > 0.9
+    assert ccmem.ModalClassifier(AdaptiveCCM(), n_winners=3).fit(X, y).predict_proba(X).shape == (400, 2)
+    with pytest.raises(ValueError, match="NaN at row 0, column 1"):
+        ccmem.ModalClassifier(AdaptiveCCM(), metric="shared").fit(X, y)
+    with pytest.raises(ValueError, match="NaN at row 0, column 1"):
+        ccmem.GatedMLP(AdaptiveCCM()).fit(X, y)
+
+
+def test_explanations_leave_out_what_a_block_never_heard():
+    X = plant(5, 2000)
+    X[1000:, 1] += 100.0
+    X[800:, 2] = MISSING
+    memory = AdaptiveCCM().partial_fit(X)
+    change = next(event for event in memory.events_ if event.changes_block)
+    assert memory.explain(change).columns[0].name == "column 1"
+    assert np.isfinite([column.share for column in memory.explain(change).columns]).all()
+
+
+def test_a_new_column_is_heard_as_it_comes():
+    X = plant(6, 2000)
+    memory = AdaptiveCCM().partial_fit(np.ascontiguousarray(X[:1000, :3]))
+    memory._widen(4)
+    assert np.isnan(memory.block_levels_[0, 3])
+    memory.partial_fit(X[1000:])
+    np.testing.assert_allclose(memory.block_levels_[0, 3], 40.0, atol=0.5)
+    assert memory.n_blocks_ == 1
+
+
+def test_shards_with_gaps_are_merged():
+    first, second = plant(1, 1000), plant(2, 1000)
+    first[:, 2] = MISSING
+    second[500:, 0] = MISSING
+    whole = ccmem.merge([AdaptiveCCM().partial_fit(first), AdaptiveCCM().partial_fit(second)])
+    assert whole.n_blocks_ == 1
+    np.testing.assert_allclose(whole.block_levels_[0, 2], 0.02, atol=0.001)
+    assert [(event.kind, event.column) for event in whole.events_] == [("column_lost", 0)]

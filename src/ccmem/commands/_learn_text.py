@@ -35,6 +35,9 @@ def sentence(facts: dict[str, Any]) -> str:
         names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
         hint = "" if facts["labelled"] else f" (if one of them is the label: --label {_likely(facts['left_out'])})"
         text += f"\nleft out, because they hold no numbers: {names}{hint}"
+    if facts["growing"]:
+        name = facts["growing"][0]
+        text += f"\n{name} grows with every row: if it is a time or a row number, start anew with --time {name}"
     if facts["stopped_by"]:
         text += f"\nstopped by {facts['stopped_by']}"
     return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")

@@ -58,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help=f"{DEFAULT_MODEL} (default), {words}; fixed by the first run")
     parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
     parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
+    parser.add_argument("--time", metavar="COLUMN", help="a time or row number: not learned from")
     parser.add_argument(
         "--scale",
         choices=("none", "unit", "standard"),
@@ -147,6 +148,7 @@ class _Run:
             chunk_rows=min(args.every, 65_536),
             accept_last_line=args.accept_last_line,
             missing=learner.takes_missing,
+            time=args.time,
         )
         _check_apart(args, stream.files)
         if args.again:
@@ -321,6 +323,7 @@ class _Run:
             "events": self.n_events,
             "stopped_by": self.why,
             "left_out": list(stream.left_out),
+            "growing": list(stream.growing),
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
             "held_back": len(stream.held_back),

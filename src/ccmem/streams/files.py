@@ -33,6 +33,7 @@ from ccmem.streams.tables import (
     check_columns,
     choose_columns,
     code_labels,
+    growing,
 )
 
 _MOST_ROWS = 65_536
@@ -74,6 +75,7 @@ class FileStream:
         chunk_rows: int | None = None,
         accept_last_line: bool = False,
         missing: bool = False,
+        time: str | None = None,
     ) -> None:
         if on_bad_row not in ("stop", "skip"):
             raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
@@ -94,6 +96,8 @@ class FileStream:
         self.left_out: tuple[str, ...] = ()  # columns of the first file that hold no numbers and are not the label
         self._accept_last_line = accept_last_line
         self._missing = missing
+        self._time = time
+        self.growing: tuple[str, ...] = ()  # columns nobody named that grow with every row of the first chunk
 
     @property
     def progress(self) -> dict[str, Progress]:
@@ -221,11 +225,14 @@ class FileStream:
         if self.columns is None:
             may_miss = table.open_ended
             self.columns = choose_columns(
-                table, file, self._features, self._label, self._dtype, may_miss, self._missing
+                table, file, self._features, self._label, self._dtype, may_miss, self._missing, self._time
             )
+            unnamed = self._features is None
             if self._features is None:
-                used = {*self.columns.features, self.columns.label}
+                used = {*self.columns.features, self.columns.label, self._time}
                 self.left_out = tuple(name for name in table.columns if name not in used)
+        else:
+            unnamed = False
         columns = check_columns(table, file, self.columns)
         first = progress.rows
         batches = table.batches(columns, progress.rows, progress.anchor)
@@ -241,6 +248,8 @@ class FileStream:
                 table.text_labels = self.columns.text_labels
                 chunk = chunk._replace(ended=table.ended)
             first += chunk.n_rows
+            if unnamed:
+                self.growing, unnamed = growing(chunk.X, columns), False
             yield chunk
             if error is not None:
                 yield error

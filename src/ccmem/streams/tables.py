@@ -16,6 +16,8 @@ from ccmem._typing import FloatArray, IntArray
 
 CHUNK_BYTES = 4 << 20
 """About how much of a matrix is handed over at a time: large enough to forget the call, small enough for the cache."""
+LEAST_ROWS = 20
+"""Rows that tell whether a column only ever grows."""
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 """Beyond these a memory could not square and add the numbers."""
 
@@ -287,16 +289,19 @@ def choose_columns(
     dtype: Any,
     label_may_miss: bool,
     missing: bool = False,
+    time: str | None = None,
 ) -> Columns:
-    """Fix the columns: the features named, or all numeric columns but the label.
+    """Fix the columns: the features named, or all numeric columns but the label and the ``time``.
 
     A column that is empty in the first rows is taken for a numeric one if readings may be ``missing``.
     """
     if label is not None and label not in table.columns and not label_may_miss:
         raise SourceError(f"{file} has no column {label!r} for the label; its columns are {_list(table.columns)}")
-    numeric = {*table.numeric, *(table.undecided if missing else ())} - {label}
+    if time is not None and time not in table.columns and not table.open_ended:
+        raise SourceError(f"{file} has no column {time!r} for the time; its columns are {_list(table.columns)}")
+    numeric = {*table.numeric, *(table.undecided if missing else ())} - {label, time}
     chosen = tuple(features) if features is not None else tuple(c for c in table.columns if c in numeric)
-    undecided = [name for name in table.undecided if name != label] if features is None else []
+    undecided = [name for name in table.undecided if name not in (label, time)] if features is None else []
     if undecided and not missing:
         raise SourceError(
             f"{file}: column {_list(undecided)} is empty in the first rows, so that it cannot be told whether it holds "
@@ -311,6 +316,14 @@ def choose_columns(
     if dtype is None:
         dtype = np.float32 if set(chosen) <= table.single else np.float64
     return Columns(chosen, label, np.dtype(dtype), None)
+
+
+def growing(X: FloatArray, columns: Columns) -> tuple[str, ...]:
+    """Names of columns that grow with every row: times and row numbers, most likely."""
+    if len(X) < LEAST_ROWS:
+        return ()
+    steps = np.diff(X.astype(np.float64), axis=0)
+    return tuple(columns.features[place] for place in np.flatnonzero((steps > 0).all(axis=0)))
 
 
 def check_columns(table: Table, file: str, columns: Columns) -> Columns:

@@ -48,7 +48,9 @@ What this means for a stream:
 * an abrupt change is seen in a block that wanders, too, because r wanders with it;
 * tasks that differ neither in the mean direction nor in level or spread of a column (in correlation only, say) are not
   told apart, nor are tasks that are nearer to each other than each wanders; a zero vector has no direction and is not
-  learned by a slot, but its columns count.
+  learned by a slot, but its columns count;
+* NaN is a missing reading: the row is filled with what is expected, and columns go by the readings they have. A column
+  that falls silent for good is told as an event (:mod:`ccmem.models.adaptive.missing`).
 
 With ``max_units`` a block goes on opening slots beyond ``n_slots``, wherever one has gathered ten times the
 block's variance in dissimilarity; when the bound is reached, only blocks with less than their share of it may, and the

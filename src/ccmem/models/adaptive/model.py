@@ -69,7 +69,7 @@ class AdaptiveCCM(BlockMemory):
 
     A block knows what its samples look like on average and how far that varies, by their direction and column by
     column; when recent samples no longer fit, a waiting block they do fit is recalled, or a new one begins. Columns may
-    have any units: there is nothing to scale. Nothing is random.
+    have any units: there is nothing to scale. NaN is a missing reading; a column that dies is told. Nothing is random.
 
     Parameters
     ----------
