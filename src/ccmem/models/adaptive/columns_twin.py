@@ -60,6 +60,7 @@ class Columns:
         self.ring: list[Batch] = []
         self.reference_age = self.fresh = self.stayed = self.partial = 0
         self.doubt, self.voice = False, 0.0
+        self.turned = False  # whether a column has just been heard for the first time
         self.before = np.zeros(width)
         self.R, self.stray, self.miss, self.S, self.run, self.pull = np.zeros((6, 2, width))
 
@@ -200,8 +201,9 @@ class Columns:
             np.where(same, old, now)
             for old, now in zip(kept, (self.S, self.run, self.pull, self.stray, self.miss), strict=True)
         )
-        if learns:
-            first = new & (block.noise == 0.0)
+        first = new & (block.noise[0] == 0.0)
+        self.turned, new = bool(first.any()), new & (first | learns)
+        if new.any():
             block.error, block.reach = (np.where(first, 16.0 * error, old) for old in (block.error, block.reach))
             block.carry, block.echo = (np.where(first, 0.0, old) for old in (block.carry, block.echo))
             block.level, block.sway = np.where(new, f, block.level), np.where(new, 0.0, block.sway)
@@ -209,6 +211,7 @@ class Columns:
             self.S, self.run, self.pull, self.stray, self.miss = (
                 np.where(new, 0.0, old) for old in (self.S, self.run, self.pull, self.stray, self.miss)
             )
+        if learns:
             self.reference_age += 1
             block.batches += 1.0
             block.scaled += 1.0

@@ -106,6 +106,19 @@ def end_suspicion(state: Any, vector: int, weight: float, shared: float) -> None
 
 
 @kernel_in_place
+def forget_direction(state: Any) -> None:
+    """Begin anew with directions, in the block in use."""
+    counters, pointer = state.counters, state.counters[POINTER]
+    state.means[pointer] = 0.0
+    state.statistics[pointer] = 0.0
+    for row in range(N_VECTORS):
+        state.vectors[row] = 0.0
+    for place in range(MOST_EVIDENCE):
+        state.scalars[place] = 0.0
+    counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LEAD] = counters[LAST] = counters[FILLED] = 0
+
+
+@kernel_in_place
 def misfit(state: Any, settings: Any, block: int, total: int, z: float) -> float:
     """How far the candidate is from a block's signature; above 1 if it is not from there."""
     statistics = state.statistics[block]
@@ -348,8 +361,8 @@ def judge(state: Any, settings: Any) -> bool:
             )
             most = max(most, evidence)
         first, last = next_heard(known, batch, last) if some else (last, last)
-    if some and learns:
-        hear(known, readings, batch)
+    if some and hear(known, readings, batch, learns):
+        forget_direction(state)
     if learns:
         counters[REFERENCE_AGE] += 1
         ages[KNOWN] += 1.0

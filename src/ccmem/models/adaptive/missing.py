@@ -8,7 +8,8 @@ Columns go by the readings they have. A batch gives a feature of a column if the
 rows since it last did; otherwise they wait for the next batch, and the column is *silent* in this one: it is no
 evidence, nothing is learned of it, and it takes no part in what fits a block. So a sensor read every tenth row is heard
 every fifth batch. Steps lead from one reading to the next, however many rows are between. A block that begins while a
-column is silent does not know its level; the first feature is the level then.
+column is silent does not know its level; the first feature is the level then. The first that a column ever gives turns
+the direction of every row to come, so what is known of directions in the block in use begins anew.
 
 A column without a single reading in L batches in a row is *lost*: by chance it would be once in ``false_alarm_every``
 rows. Of n batches, g began such a gap, and m were part of one that ended:
@@ -155,20 +156,24 @@ def next_heard(known: FloatArray, batch: FloatArray, first: int) -> tuple[int, i
 
 
 @kernel_in_place
-def hear(known: FloatArray, readings: FloatArray, batch: FloatArray) -> None:
-    """Let columns that say something for the first time in this block begin there."""
+def hear(known: FloatArray, readings: FloatArray, batch: FloatArray, learns: bool) -> bool:
+    """Let columns that say something for the first time in this block begin there; whether one never did before."""
+    first = False
     for j in range(batch.shape[1]):
-        if unknown(batch[2, j]) or not unknown(known[SWAY, j]):
+        new = known[NOISE, j] == 0.0
+        if unknown(batch[2, j]) or not unknown(known[SWAY, j]) or not (learns or new):
             continue
+        first = first or new
         for kind in range(2):
             block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
-            if block[NOISE, j] == 0.0:  # nor did any block before: the others' age says nothing about it
+            if new:  # the others' age says nothing about it
                 block[ERROR, j] = block[REACH, j] = OUTLIER * batch[2 + kind, j]
                 block[CARRY, j] = block[ECHO, j] = 0.0
             block[LEVEL, j], block[SWAY, j], block[NOISE, j] = batch[kind, j], 0.0, batch[2 + kind, j]
             for k in range(N_RUNNING):
                 running[k, j] = 0.0
             running[REFERENCE, j] = batch[kind, j]
+    return first
 
 
 @kernel_in_place

@@ -213,7 +213,7 @@ def naive(
         return True
 
     def judge(step: int) -> bool:
-        nonlocal against, certain, lead
+        nonlocal alarm, batches, against, filled, previous, certain, lead, w, ww, wb, batch, share, r, count, rr, wr
         columns.close()
         for name, column, rows, off in columns.tell(step, false_alarm_every):
             events.append(Event(name, step, t, t, rows, off, column))
@@ -224,6 +224,11 @@ def naive(
             return False
         reference_age = float(columns.reference_age)
         evidence = columns.weigh(known[t], alarm == 0 or batches >= q.least_batches)
+        if columns.turned:
+            signatures[t], previous = Signature(nothing, 0.0, 0.0, 0.0), None
+            w = r = batch = nothing
+            ww = wb = count = rr = wr = share = 0.0
+            alarm = batches = against = filled = lead = 0
         columns.see_doubt(known[t], reference_age)
         if evidence < columns.h:
             return False
