@@ -60,18 +60,23 @@ MEMORIES = [getattr(models, name)() for name in models.__all__]
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=repr)
 def test_late_features_count_as_zero(memory: Any) -> None:
-    """A new feature is a column that was 0 all along, to the last bit."""
+    """A new feature is a column that was 0 all along, to the last bit; missing all along where readings may be."""
     xs = samples(120)
     model = MemoryClusterer(memory, seed=0)
     for x in xs:
         model.learn_one(x)
     columns = list(model._columns)
     assert set(columns) == {feature for x in xs for feature in x}
-    table = np.array([[x.get(feature, 0.0) for feature in columns] for x in xs])
+    absent = np.nan if memory._takes_missing else 0.0
+    table = np.array([[x.get(feature, absent) for feature in columns] for x in xs])
     if isinstance(memory, CCM):  # its unused slots are drawn in the columns known so far: compare by what they are
         assert model.memory_.prototypes_.shape == (model.memory_.n_units_, len(columns))
         return
     whole = clone(memory).partial_fit(table)
+    if memory._takes_missing:
+        np.testing.assert_array_equal(model.memory_.prototypes_, whole.prototypes_)
+        np.testing.assert_array_equal(model.memory_.block_levels_, whole.block_levels_)
+        return
     for field, ours, theirs in zip(whole._state._fields, model.memory_._state, whole._state, strict=True):
         assert np.array_equal(ours, theirs), field
     for x, row in zip(xs, table, strict=True):
@@ -132,6 +137,25 @@ def test_a_bad_value_is_named_and_changes_nothing(value: Any) -> None:
     with pytest.raises(ValueError, match="feature 'b' is"):
         model.learn_one({"a": 1.0, "b": value})
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "absent"])
+def test_a_missing_feature_is_a_missing_reading_for_a_detector(value: Any) -> None:
+    rng = np.random.default_rng(0)
+    detector = ConceptDetector()
+    told = []
+    for step in range(900):
+        x: dict[Any, Any] = dict(zip("abc", rng.normal([5.0, 3.0, 1.0], 0.2), strict=True))
+        if step >= 400:
+            x["b"] = value
+            if value == "absent":
+                del x["b"]
+        detector.update(x)
+        assert not detector.drift_detected
+        if detector.event is not None:
+            told.append((detector.event.kind, detector.event.column))
+    assert told == [("column_lost", 1)]
+    assert detector.memory_.n_samples_seen_ == 900
 
 
 def test_nothing_learned_yet() -> None:

@@ -51,7 +51,7 @@ from ccmem.models.adaptive.decision import (
     list_members,
 )
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
-from ccmem.models.adaptive.missing import N_MISSING, UNHEARD, cosines, expecting_gaps
+from ccmem.models.adaptive.missing import ABSENT, N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
 from ccmem.models.adaptive.stored import with_missing, with_rates, without_missing, without_rates
@@ -310,7 +310,7 @@ class AdaptiveCCM(BlockMemory):
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
         new = slice(before, None)
-        state.missing[UNHEARD, new] = 1.0
+        state.missing[UNHEARD, new], state.missing[ABSENT, new] = 1.0, state.counters[ROWS]
         state.columns[:, [SWAY, N_KNOWN + SWAY], new] = SILENT
         state.ring.reshape(RING, N_SLOT, -1)[:, 2:4, new] = SILENT
 
