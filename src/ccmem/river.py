@@ -313,7 +313,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
                 self._model.learn_one(row)
             elif len(windows := self._front.push(row.reshape(1, -1))):
                 self._model.partial_fit(windows)
-            history = getattr(self._model, "_history", ())  # it has none before its first window
+            history: Any = getattr(self._model, "_history", ())  # it has none before its first window
             if self.concept != before:
                 self._event = history[-1] if self._front is None else self._front.event_in_rows(history[-1])
             elif self._front is None and history and history[-1].step == self.memory_.n_samples_seen_ - 1:
