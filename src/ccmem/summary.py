@@ -18,6 +18,8 @@ def summary(model: Any) -> str:
     if not memory.__sklearn_is_fitted__():
         return f"{type(model).__name__}: nothing learned yet"
     lines = [f"{_title(model, memory)}: {_counts(memory)}"]
+    if blind := getattr(memory, "blind_", ()):
+        lines.append(f"blind to changes of {' and '.join(blind)}: see blind_")
     if hasattr(memory, "unit_blocks_"):
         lines += ["", f"{'block':<20} {'units':>6} {'samples':>12}  labels"]
         for block, name, units, wins, labels in _blocks(model, memory):

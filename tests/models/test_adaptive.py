@@ -17,6 +17,7 @@ from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, merge_cheapest
 from ccmem.models.adaptive.signature import (
     COUNT,
+    DRIFT,
     N_STATISTICS,
     PAIRS,
     PRODUCT,
@@ -455,6 +456,29 @@ def test_spreads_that_all_go_back_a_little_are_a_return():
     X = rng.normal(size=(4000, 8))
     X[2000:3000] *= 1.5
     assert kinds(AdaptiveCCM().partial_fit(X)) == [("new_block", 1), ("recall", 0)]
+
+
+def test_a_memory_that_can_notice_nothing_says_so_once():
+    rng = np.random.default_rng(0)
+    memory = AdaptiveCCM(n_slots=2).partial_fit(rng.normal(3.0, 1.0, (9_000, 2)))
+    assert memory.blind_ == ()
+    assert "blind" not in memory.summary()
+    silence = np.full((10_000, 2), np.nan)
+    with pytest.warns(UserWarning, match=r"no change any more: after 19,000 samples"):
+        memory.partial_fit(silence)
+    assert memory.blind_ == ("direction", "columns")
+    assert "blind to changes of direction and columns" in memory.summary()
+    memory.partial_fit(silence).partial_fit(silence)  # warnings are errors here
+    assert memory.partial_fit(rng.normal(3.0, 1.0, (100, 2))).blind_ == ()
+
+
+def test_a_direction_that_wanders_as_far_as_directions_go_is_blind_and_columns_are_not():
+    rng = np.random.default_rng(0)
+    memory = AdaptiveCCM(n_slots=2).partial_fit(rng.normal(size=(2_000, 2)))
+    for which in (WANDER, DRIFT):
+        memory._state.statistics[0, which : which + 2] = 3.0, 9.0
+    assert memory.blind_ == ("direction",)
+    assert "blind to changes of direction: see blind_" in memory.summary()
 
 
 def test_levels_are_in_the_units_of_the_data_and_explain_the_event():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.base import ChunkResult
 from ccmem.guard import reading
 from ccmem.kernels.matching import SLAB_ROWS
 from ccmem.kernels.rows import check_finite
@@ -24,6 +26,7 @@ from ccmem.memory import (
 )
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._explain import Profile
+from ccmem.models.adaptive.blindness import MANY, WARNING, blind_witnesses
 from ccmem.models.adaptive.columns import (
     KNOWN,
     LATEST,
@@ -90,6 +93,9 @@ class AdaptiveCCM(BlockMemory):
         Blocks and their history; see :class:`ccmem.models._blocks.BlockMemory`.
     alarm_ : int
         Samples since suspicion began; 0 without suspicion.
+    blind_ : tuple of str
+        Witnesses that could notice no change now: "direction" where a block wanders as far as directions can be apart,
+        "columns" where all are silent. Empty as a rule; a memory with both says so once, as a warning.
     block_levels_, block_spreads_ : arrays of shape (n_blocks_, n_features_in_)
         Mean of every column in a block, and its standard deviation, in the units of the data.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
@@ -121,7 +127,7 @@ class AdaptiveCCM(BlockMemory):
     _derived = ("partners", "costs", "members", "filled")
     _takes_missing = True
     _labelled_kernel = staticmethod(learn_labelled)
-    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike", "_said_blind")
     _tuning: ClassVar[Tuning] = Tuning()
 
     def __init__(
@@ -156,6 +162,26 @@ class AdaptiveCCM(BlockMemory):
         """Standard deviation of every column in every block: of rows within a batch, and of batches."""
         known = self._started().columns[: self.n_blocks_]
         return np.where(known[:, SWAY] < SILENT, np.sqrt(known[:, N_KNOWN + LEVEL] ** 2 + known[:, SWAY]), np.nan)
+
+    @property
+    @reading
+    def blind_(self) -> tuple[str, ...]:
+        """Witnesses that could notice no change now, of "direction" and "columns"; none as a rule."""
+        return blind_witnesses(self._started(), self._settings())
+
+    def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
+        before = int(self._state.counters[SEEN])
+        result = super()._learn(X, learn)
+        seen = before + len(X)
+        if seen >= MANY and before.bit_length() < seen.bit_length():  # now and then, ever less often
+            self._say_if_blind(seen)
+        return result
+
+    def _say_if_blind(self, seen: int) -> None:
+        """Warn once if no witness can notice anything."""
+        if not self.__dict__.get("_said_blind") and len(blind_witnesses(self._state, self._settings())) == 2:
+            self.__dict__["_said_blind"] = True
+            warnings.warn(WARNING.format(seen), stacklevel=4)
 
     def _profile(self, block: int) -> Profile:
         if self._started().ages[block, KNOWN] == 0:
