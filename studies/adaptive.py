@@ -24,6 +24,7 @@ from ccmem.experiments.protocol import Benchmark
 from ccmem.experiments.runs import cores
 from ccmem.experiments.tuning import candidates
 from ccmem.metrics.events import score_events
+from ccmem.models._blocks import BlockMemory
 from ccmem.streams.drift import drifting_sensors
 from ccmem.streams.splits import TaskStream, recurring_tasks, shuffled, split_by_class
 
@@ -154,7 +155,7 @@ def trial(
     record["strict ACC of 5 winners"] = float(np.mean(accuracies(model, benchmark, range(tasks))["strict"]))
     model.set_params(n_winners=1)
     record["floats"] = memory.n_units_ * memory.n_features_in_
-    if isinstance(memory, CCM):
+    if isinstance(memory, BlockMemory):
         score = score_events(memory.events_, stream.change_points, tasks=stream.visits)
         record |= {
             "blocks": memory.n_blocks_,
@@ -164,11 +165,16 @@ def trial(
             "delays": list(score.delays),
             "returns": score.returns,
             "right recalls": score.right_recalls,
-            "floats": record["floats"]
-            + sum(getattr(memory._state, name).size for name in ("vectors", "scalars") if hasattr(memory._state, name))
-            + (memory.n_blocks_ * memory.n_features_in_ if isinstance(memory, AdaptiveCCM) else 0),
+            "floats": record["floats"] + (_around(memory) if isinstance(memory, AdaptiveCCM) else 0),
         }
     return record
+
+
+def _around(memory: AdaptiveCCM) -> int:
+    """Numbers that a memory holds beside its prototypes: of the stream, and of every block."""
+    state = memory._state
+    stream = sum(array.size for array in (state.vectors, state.scalars, state.readings, state.ring))
+    return stream + memory.n_blocks_ * (state.means[0].size + state.statistics[0].size + state.columns[0].size)
 
 
 def _by_visit(stream: TaskStream) -> Any:
