@@ -64,11 +64,7 @@ html_theme_options = {
     "header_links_before_dropdown": 4,  # one line, with the search field beside them
     "secondary_sidebar_items": ["page-toc"],
 }
-_alone = (
-    "index start watch faq glossary drift_detectors which_memory "
-    "guide living add_a_model paper_to_code protocols reproduction benchmarks harnesses"
-)
-html_sidebars = {page: [] for page in _alone.split()}
+html_sidebars = {path.stem: [] for path in HERE.glob("*.md")}  # they have no pages below them to list
 html_show_sourcelink = False
 
 
