@@ -28,7 +28,8 @@ def sentence(facts: dict[str, Any]) -> str:
         text += "; a last line without its end was left for later (--accept-last-line takes it)"
     if facts["blocks"] is not None:
         blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
-        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {facts['events']} events in this run"
+        events = f"{facts['events']} event{'s' if facts['events'] != 1 else ''}"
+        text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {events} in this run"
     elif facts["units"] is not None:
         text += f"\n{facts['model']}: {facts['units']} units"
     if facts["left_out"]:
