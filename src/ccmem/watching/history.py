@@ -91,23 +91,32 @@ class _Tail:
     """The latest rows whose step is a multiple of ``every``: copies of those from before the latest chunk."""
 
     def __init__(self, every: int, most: int) -> None:
-        self._every = every
-        self._earlier: deque[tuple[int, FloatArray]] = deque(maxlen=most)
-        self._latest: list[tuple[int, FloatArray]] = []
+        self._every, self._most, self._held = every, most, 0
+        self._earlier: deque[tuple[int, FloatArray]] = deque()
+        self._latest: tuple[int, FloatArray] | None = None
 
     def add(self, first_step: int, rows: FloatArray, follows: bool) -> None:
         """Take in a chunk, which follows on the one before or begins anew."""
-        if follows:
-            self._earlier.extend(self._latest)
-        else:
+        if not follows:
             self._earlier.clear()
-        places = range(-first_step % self._every, len(rows), self._every)[-(self._earlier.maxlen or 0) :]
-        self._latest = [(first_step + place, rows[place].copy()) for place in places]
+            self._held = 0
+        elif self._latest is not None:
+            self._earlier.append(self._latest)
+            self._held += len(self._latest[1])
+            while self._held - len(self._earlier[0][1]) >= self._most:
+                self._held -= len(self._earlier.popleft()[1])
+        places = range(-first_step % self._every, len(rows), self._every)[-self._most :]
+        copied = rows[places.start : places.stop : places.step].copy() if places else None
+        self._latest = None if copied is None else (first_step + places.start, copied)
 
     def last(self, stop: int, first_step: int, rows: FloatArray) -> list[FloatArray]:
         """Up to ``AROUND`` rows from before step ``stop``, of the latest chunk and of those before it."""
         here = range(-first_step % self._every, max(0, min(stop - first_step, len(rows))), self._every)[-AROUND:]
-        found = [row for step, row in self._earlier if step < stop][-AROUND:] + [rows[place] for place in here]
+        found = [rows[place] for place in here]
+        for step, part in reversed(self._earlier):
+            if len(found) >= AROUND:
+                break
+            found = [*part[: max(0, -(-(stop - step) // self._every))], *found]
         return found[-AROUND:]
 
 
