@@ -35,7 +35,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from studies.mutants_groups import GROUPS, NAMED_ONLY, WIDER
+from studies.mutants_groups import GROUPS, NAMED_ONLY
 from studies.mutants_named import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -319,7 +319,7 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     done = Path(args.out).read_text().splitlines() if args.out and Path(args.out).exists() else []
     known = {(entry["error"], entry["function_digest"]): entry["result"] for entry in map(json.loads, done)}
     wanted = "survived" if args.survivors else ""
-    tests = (*tests, *(test for test in WIDER if test not in tests)) if args.survivors else tests
+    tests = tuple(args.tests or tests)
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
@@ -381,7 +381,8 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=10, help="most errors to plant in a module (default 10)")
     parser.add_argument("--module", action="append", help="only in this module, such as ccmem.streams.csv")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only in the modules of this group")
-    parser.add_argument("--survivors", action="store_true", help="try those that survived with more tests")
+    parser.add_argument("--survivors", action="store_true", help="only those that survived so far")
+    parser.add_argument("--tests", nargs="*", help="run these tests instead of those of the group")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slowest", type=float, default=4.0, help="leave out tests of more seconds (default 4)")
     parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of tests for an error (default 15)")

@@ -47,15 +47,3 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Modules that are tried together, and the tests that are run for them."""
 NAMED_ONLY = "commands and data sets"
 """A group in which nothing is planted at random."""
-WIDER = (
-    "tests/test_guard.py",
-    "tests/test_river.py",
-    "tests/test_memory.py",
-    "tests/test_readout.py",
-    "tests/persistence",
-    "tests/metrics/test_events.py",
-    "tests/commands/test_hostile.py",
-    "tests/commands/test_living.py",
-    "tests/watching/test_watch.py",
-)
-"""Tests that are run for errors which those of their group did not notice."""
