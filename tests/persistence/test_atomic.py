@@ -77,6 +77,19 @@ def test_what_is_saved_is_read_like_any_other_reader(tmp_path: Path, monkeypatch
     assert as_readers == [[threading.get_ident()]]
 
 
+def test_arrays_have_at_most_eight_axes(tmp_path: Path) -> None:
+    for n_axes, good in ((8, True), (9, False)):
+        head, _ = dump({"a": np.zeros((1,) * n_axes, np.uint8)}, {})
+        (tmp_path / "f").write_bytes(head + b"\0")
+        with (tmp_path / "f").open("rb") as stream:
+            header = read_header(stream, len(head) + 1)
+            if good:
+                assert read_arrays(stream, header, 1)["a"].ndim == 8
+            else:
+                with pytest.raises(FormatError, match="shape that does not fit"):
+                    read_arrays(stream, header, 1)
+
+
 def test_truth_values_are_nought_or_one(tmp_path: Path) -> None:
     head, arrays = dump({"a": np.array([True, False])}, {})
     for value, good in ((1, True), (2, False)):
@@ -115,12 +128,12 @@ def test_a_lock_tells_its_holder_and_nothing_of_the_one_before(tmp_path: Path) -
     with locked(tmp_path / "m") as stale:
         assert stale == f"process 1 on {'h' * 300} (since long ago)"
         assert json.loads((tmp_path / "m.lock").read_text())["host"] != long["host"]  # and nothing after it
-        assert not (tmp_path / "m.lock").stat().st_mode & 0o111
         with pytest.raises(BusyError, match=f"in use by process {os.getpid()} on"), locked(tmp_path / "m"):
             pass
     assert list(tmp_path.iterdir()) == []
     with locked(tmp_path / "m") as stale:
         assert stale is None
+        assert not (tmp_path / "m.lock").stat().st_mode & 0o111
 
 
 @pytest.mark.parametrize("shift", [-8, 8])

@@ -264,3 +264,26 @@ def test_damaged_states_are_refused(case):
 @parametrize_with_checks([DiscriminantClassifier(n_axes=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_one_sample_of_another_width_is_refused():
+    model = DiscriminantClassifier(1, buffer_rows=8).partial_fit(np.eye(3, dtype=np.float32), [0, 1, 2])
+    before = model.to_bytes()
+    for width in (1, 2, 4):
+        with pytest.raises(ValueError, match="features"):
+            model.learn_one(np.ones(width, np.float32), 0)
+    assert model.to_bytes() == before
+
+
+def test_certainty_is_measured_on_classes_that_are_known():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(88, 3)).astype(np.float32), np.arange(88) % 2
+    model = DiscriminantClassifier(1, buffer_rows=8).partial_fit(X, y)
+    before = model.temperature_
+    assert before != 1.0  # two classes are enough
+    model.partial_fit(X[:8], np.full(8, 2))  # it is due for a look, but nothing is known of the third yet
+    assert model.temperature_ == before
+    model.partial_fit(X, np.arange(88) % 3)
+    assert model.temperature_ != before
+    alone = DiscriminantClassifier(1, buffer_rows=8).partial_fit(X, np.zeros(88))
+    assert alone.temperature_ == 1.0  # with one class there is nothing to be certain of

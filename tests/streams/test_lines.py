@@ -114,6 +114,33 @@ def test_a_file_replaced_by_one_that_begins_alike_is_noticed(tmp_path: Path, kin
         list(read_files(file, resume=stream.progress))
 
 
+def test_pieces_of_a_large_file_lie_evenly_from_its_first_to_its_last_byte() -> None:
+    import io
+
+    from ccmem.streams.progress import digest_of
+
+    length = 300_000
+    content = bytearray(length)
+    before = digest_of(io.BytesIO(content), length)
+    for i in range(32):
+        start = (length - 4096) * i // 31
+        for place in (start, start + 4095):
+            content[place] = 1
+            assert digest_of(io.BytesIO(content), length) != before
+            content[place] = 0
+    assert digest_of(io.BytesIO(content + b"more"), length) == before
+    assert digest_of(io.BytesIO(content), length - 1) != before
+
+
+def test_an_empty_line_that_is_read_by_itself_is_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "BLOCK", 4)
+    (tmp_path / "a.csv").write_text("a\n1\n\n")
+    stream = read_files(tmp_path / "a.csv")
+    assert [X.tolist() for X, _ in stream] == [[[1]]]
+    assert stream.held_back == {}
+    assert stream.progress[str(tmp_path / "a.csv")].complete
+
+
 def write(file: Path, kind: str, X: Any) -> None:
     import gzip
 
