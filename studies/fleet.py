@@ -151,18 +151,19 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
     from ccmem import AdaptiveCCM
 
     n_rows, facts = 200, {"keys": args.keys, "rows": args.keys * 200}
-    with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
-        work = Path(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(args.scratch or folder)
+        if (work / "facts.json").exists():
+            facts = json.loads((work / "facts.json").read_text())
+        (work / "rows").mkdir(parents=True, exist_ok=True)
         for start in range(0, args.keys, 10_000):  # a file per 10,000 keys: rows of a file are interleaved in time
-            part = min(10_000, args.keys - start)
-            table = table_of(part, n_rows, seed=start)
-            keys = table.column("machine").to_numpy() + start
-            (work / "rows").mkdir(exist_ok=True)
-            table = table.set_column(0, "machine", pa.array(keys))
-            parquet.write_table(
-                table, work / "rows" / f"{start:07d}.parquet", row_group_size=250_000, use_dictionary=False
-            )
-        del table, keys
+            file = work / "rows" / f"{start:07d}.parquet"
+            if not file.exists():
+                table = table_of(min(10_000, args.keys - start), n_rows, seed=start)
+                keys = table.column("machine").to_numpy() + start
+                table = table.set_column(0, "machine", pa.array(keys))
+                parquet.write_table(table, work / "new", row_group_size=250_000, use_dictionary=False)
+                (work / "new").rename(file)
         sample = table_of(min(args.keys, 2000), n_rows).sort_by([("machine", "ascending"), ("time", "ascending")])
         X = np.stack([sample.column(name).to_numpy() for name in FEATURES], axis=1).reshape(-1, n_rows, len(FEATURES))
         AdaptiveCCM(n_slots=5).partial_fit(X[0])
@@ -172,6 +173,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         facts["plain_loop"] = _rates(len(X) * n_rows, time.monotonic() - wall, time.process_time() - processor)
         for shell in args.shells:
             store = work / "store"
+            shutil.rmtree(store, ignore_errors=True)
             more = ["--dask", "local", "--workers", "2"] if shell == "dask" else ["--workers", shell]
             wall = time.monotonic()
             child = subprocess.Popen(
@@ -188,7 +190,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
                 "events": told["events"],
                 "store_bytes_per_key": round(size / told["keys"]),
             }
-            print(json.dumps(facts), file=sys.stderr, flush=True)
+            (work / "facts.json").write_text(json.dumps(facts))
             shutil.rmtree(store)
     return facts
 
@@ -254,7 +256,7 @@ def main() -> None:
     scaling = parts.add_parser("scale")
     scaling.add_argument("--keys", type=int, default=100_000)
     scaling.add_argument("--shells", nargs="+", default=["1", "2"], help="numbers of workers, or dask")
-    scaling.add_argument("--scratch", help="folder for rows and stores, about 1.5 GB for 100,000 keys")
+    scaling.add_argument("--scratch", help="folder that keeps rows and figures, to run the shells one after the other")
     args = parser.parse_args()
     facts = {"kills": kills, "cost": cost, "spark": spark, "scale": scale, "merge": merge}[args.part](args)
     if facts is None:
