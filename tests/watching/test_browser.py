@@ -173,6 +173,7 @@ def test_a_lost_column_is_told_as_such(chromium: Any) -> None:
         tab.wait_for_selector("#why[open] table")
         assert "Column lost: column 1" in tab.inner_text("#why")
         assert tab.inner_text("#why table tr:last-child td:last-child") == "none"
+        assert tab.is_hidden("#blind")
         assert page.errors == []
         tab.close()
 

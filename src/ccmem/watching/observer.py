@@ -146,6 +146,7 @@ class Observer:
         for block in [block for block in self._cards if block not in shown]:
             del self._cards[block]
         self._head = {"shape": shape, "columns": facts.columns_of(memory), "n_features": int(memory.n_features_in_)}
+        self._head["blind"] = list(getattr(memory, "blind_", ()))
         self._now = glance
 
     def _take_events(self, events: list[Event], limit: int | None, now: float, first: bool) -> None:
