@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmem.streams import BadRowError, SourceError, csv, lines, read_files
+from ccmem.streams import BadRowError, SourceError, as_chunks, csv, lines, read_files
 from ccmem.streams.csv import CSVTable
 from ccmem.streams.ndjson import NDJSONTable
 from ccmem.streams.tables import Columns, check_batch, choose_columns
@@ -388,3 +388,51 @@ def test_files_longest_out_of_use_are_forgotten_first(tmp_path: Path, monkeypatc
     third = read_files(tmp_path / "c.csv", resume=again.progress)
     list(third)
     assert [Path(key).name for key in third.progress] == ["a.csv", "c.csv"]
+
+
+# Batches ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_row_does_not_decide_what_labels_are(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"a": "?", "l": "x"}\n{"a": 1, "l": 2}\n{"a": 3, "l": 4}\n')
+    stream = read_files(tmp_path / "a.ndjson", features=["a"], label="l", on_bad_row="skip")
+    assert [(X.tolist(), y.tolist()) for X, y in stream] == [([[1], [3]], [2, 4])]
+    assert stream.bad_rows == 1
+
+
+def test_chunks_tell_of_rows_that_were_all_bad(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\noops\nno\n")
+    stream = read_files(tmp_path / "a.csv", features=["a"], on_bad_row="skip")
+    assert [(len(chunk.X), chunk.n_rows) for chunk in stream.chunks()] == [(0, 2)]
+
+
+def test_the_largest_number_is_good_and_what_is_beyond_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1e150\n-1e150\n1.1e150\n-1.1e150\n")
+    stream = read_files(tmp_path / "a.csv", on_bad_row="skip", dtype=np.float64)
+    assert [X.tolist() for X, _ in stream] == [[[1e150], [-1e150]]]
+    assert stream.bad_rows == 2
+
+
+def test_as_many_rows_as_are_asked_for_cover_the_bad_ones_behind_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n2\noops\n")
+    (chunk,) = read_files(tmp_path / "a.csv", on_bad_row="skip").chunks()
+    assert (chunk.head(2).n_rows, chunk.head(1).n_rows, chunk.head(0).n_rows) == (3, 1, 0)
+
+
+def test_labels_of_another_number_than_rows_are_refused_at_once() -> None:
+    for labels in ([1, 2], [1, 2, 3, 4]):
+        with pytest.raises(ValueError, match=f"y has {len(labels)} labels for 3 rows"):
+            next(as_chunks(np.eye(3), y=labels))
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [1.0, 2.0, 3.0]})
+
+    class Unknown:
+        """A stream that does not know its length."""
+
+        def __arrow_c_stream__(self, schema: Any = None) -> Any:
+            return table.__arrow_c_stream__(schema)
+
+    assert [y.tolist() for _, y in as_chunks(Unknown(), y=[1, 2, 3])] == [[1, 2, 3]]
+    for labels in ([1, 2], [1, 2, 3, 4]):
+        with pytest.raises(ValueError, match=f"y has {len(labels)} labels for"):
+            list(as_chunks(Unknown(), y=labels))
