@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import CCM, CheckpointError, from_bytes, memory
+from ccmem import CCM, CheckpointError, IncrementalWTA, from_bytes, memory
 from forgery import forge
 
 
@@ -44,6 +44,17 @@ def test_more_bytes_than_there_are_get_refused(monkeypatch: pytest.MonkeyPatch) 
     memory.check_size(1000, "numbers")
     with pytest.raises(ValueError, match="numbers need 0 GiB, more than this machine has; ask for fewer"):
         memory.check_size(1001, "numbers")
+
+
+@pytest.mark.parametrize("make", [lambda: CCM(2, random_state=0), lambda: IncrementalWTA(4, random_state=0)])
+def test_columns_that_come_later_were_nought_so_far(make: Any) -> None:
+    X = np.random.default_rng(0).random((30, 3))
+    narrow, wide = make().partial_fit(X), make().partial_fit(X)
+    wide._widen(5)
+    np.testing.assert_array_equal(wide.prototypes_, np.pad(narrow.prototypes_, [(0, 0), (0, 2)]))
+    padded = np.pad(X, [(0, 0), (0, 2)])
+    np.testing.assert_array_equal(wide.predict(padded), narrow.predict(X))
+    assert wide.partial_fit(padded).n_features_in_ == 5
 
 
 def test_names_of_blocks_are_kept_and_damaged_ones_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ccmem import GatedMLP, OnlineMLP
+from ccmem import CCM, GatedMLP, OnlineMLP
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.predictors.mlp import naive
 from ccmem.predictors.network import unpack
@@ -237,3 +237,24 @@ def test_one_sample_is_answered_like_many(make):
     answers = network.predict(X).tolist()
     assert [network.predict_one(x) for x in X] == answers
     assert [network.predict_one(x.tolist()) for x in X] == answers  # what needs converting takes another way
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OnlineMLP((4,), random_state=0),
+        lambda: OnlineMLP((), random_state=0),
+        lambda: OnlineMLP((4, 3), optimizer="adam", random_state=0),
+        lambda: GatedMLP(CCM(2, random_state=0), hidden_sizes=(5,), gated_units=2, random_state=0),
+    ],
+)
+def test_columns_that_come_later_were_nought_so_far(make):
+    X, y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 3
+    network = make().partial_fit(X, y)
+    before = network.predict_proba(X)
+    network._widen(5)
+    wide = np.pad(X, [(0, 0), (0, 2)])
+    assert network.n_features_in_ == 5
+    np.testing.assert_array_equal(network.predict_proba(wide), before)
+    other = make().partial_fit(X, y).partial_fit(X, y)
+    np.testing.assert_allclose(network.partial_fit(wide, y).predict_proba(wide), other.predict_proba(X), rtol=1e-9)

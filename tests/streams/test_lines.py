@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from ccmem.streams import BadRowError, SourceError, as_chunks, csv, lines, read_files
 from ccmem.streams.csv import CSVTable
+from ccmem.streams.files import FileStream
 from ccmem.streams.ndjson import NDJSONTable
+from ccmem.streams.progress import Progress
 from ccmem.streams.tables import Columns, check_batch, choose_columns
 
 
@@ -200,8 +202,6 @@ def test_a_bad_row_that_cannot_be_fixed_in_place_gets_other_advice(tmp_path: Pat
 
 def test_progress_as_the_first_version_kept_it_is_understood(tmp_path: Path) -> None:
     import hashlib
-
-    from ccmem.streams.progress import Progress
 
     file = tmp_path / "a.csv"
     file.write_text("a,b\n1,2\n3,4\n5,6\n")
@@ -436,3 +436,13 @@ def test_labels_of_another_number_than_rows_are_refused_at_once() -> None:
     for labels in ([1, 2], [1, 2, 3, 4]):
         with pytest.raises(ValueError, match=f"y has {len(labels)} labels for"):
             list(as_chunks(Unknown(), y=labels))
+
+
+def test_a_pipe_begins_anew_unless_what_was_seen_is_to_be_skipped() -> None:
+    known = {"-": Progress(rows=5)}
+    for skip_seen, first in ((False, 0), (True, 5)):
+        stream = FileStream("-", format="csv", resume=known, skip_seen=skip_seen)
+        begun = stream._begin("-", known["-"])
+        assert begun is not None
+        assert begun.rows == first
+        assert stream._begin("-", None) == Progress()
