@@ -273,3 +273,20 @@ def test_shards_with_gaps_are_merged():
     assert whole.n_blocks_ == 1
     np.testing.assert_allclose(whole.block_levels_[0, 2], 0.02, atol=0.001)
     assert [(event.kind, event.column) for event in whole.events_] == [("column_lost", 0)]
+
+
+@long_streams
+def test_a_lost_column_is_expected_where_the_recalled_block_knew_it():
+    X = plant(7, 8000)
+    X[1500:3000] += np.array([0.0, 100.0, 0.01, 0.0])
+    X[3000:4500] += np.array([0.0, 0.0, 0.0, 0.0])
+    X[4500:6000] += np.array([0.0, 100.0, 0.01, 0.0])
+    X[5000:7000, 2] = MISSING  # known in both blocks by then; lost in one, back in the other
+    memory = AdaptiveCCM().partial_fit(X)
+    assert [kind for kind in told(memory) if kind[0] in ("new_block", "recall")] == [
+        ("new_block", 1),
+        ("recall", 0),
+        ("recall", 1),
+        ("recall", 0),
+    ]
+    np.testing.assert_allclose(memory.block_levels_[:, 2], [0.02, 0.03], atol=0.001)
