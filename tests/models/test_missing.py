@@ -290,3 +290,14 @@ def test_a_lost_column_is_expected_where_the_recalled_block_knew_it():
         ("recall", 0),
     ]
     np.testing.assert_allclose(memory.block_levels_[:, 2], [0.02, 0.03], atol=0.001)
+
+
+def test_damaged_counts_of_missing_readings_are_refused():
+    fields = AdaptiveCCM().partial_fit([[1.0, MISSING], [2.0, 3.0]])._export()
+    for place, value in (((0, 0), 21.0), ((4, 1), -1.0), ((2, 0), np.inf)):
+        missing = fields["state"]["missing"].copy()
+        missing[place] = value
+        with pytest.raises(ValueError, match="missing"):
+            AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing}})
+    with pytest.raises(ValueError, match="missing is not an array"):
+        AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing[:3]}})

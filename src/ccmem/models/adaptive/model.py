@@ -54,7 +54,7 @@ from ccmem.models.adaptive.decision import (
     list_members,
 )
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
-from ccmem.models.adaptive.missing import ABSENT, N_MISSING, UNHEARD, cosines, expecting_gaps
+from ccmem.models.adaptive.missing import ABSENT, KEPT, N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
 from ccmem.models.adaptive.stored import with_missing, with_rates, without_missing, without_rates
@@ -368,3 +368,6 @@ class AdaptiveCCM(BlockMemory):
             raise ValueError("statistics of some block are negative")
         if len(state.columns) != rows or len(state.ages) != rows or state.ages.min() < 0:
             raise ValueError("what its blocks know of their columns is damaged")
+        counts = state.missing[:KEPT]
+        if counts.size and (counts.min() < 0 or counts[ABSENT].max() > tuning.batch):
+            raise ValueError("what it knows of missing readings is damaged")
