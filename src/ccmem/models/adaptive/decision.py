@@ -318,11 +318,14 @@ def answer(state: Any, settings: Any) -> None:
 
 
 @kernel_in_place
-def judge(state: Any, settings: Any) -> bool:
-    """See what the columns say of a full batch; whether that is a change, about which they ask."""
+def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
+    """See what the columns say of a full batch; whether that is a change, about which they ask.
+
+    With ``gaps`` None no reading was ever missing.
+    """
     counters, pointer, readings, ring = state.counters, state.counters[POINTER], state.readings, state.ring
     slot = (counters[LATEST] + 1) % RING
-    if state.missing.shape[0] > 0:
+    if gaps is not None and state.missing.shape[0] > 0:
         close_some(readings, state.missing, ring, slot, float(settings.batch))
         tally(state, settings)
     else:
@@ -341,8 +344,9 @@ def judge(state: Any, settings: Any) -> bool:
     h, most = evidence_for_change(state, settings), 0.0
     learns = counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches
     slowest, reference_age = settings.batch * settings.slowest_rate, float(counters[REFERENCE_AGE])
-    some = state.missing.shape[0] > 0
-    first, last = next_heard(known, batch, 0) if some else (0, batch.shape[1])
+    first, last = 0, batch.shape[1]
+    if gaps is not None and state.missing.shape[0] > 0:
+        first, last = next_heard(known, batch, 0)
     while first < last:
         for kind in range(2):
             evidence = weigh(
@@ -360,8 +364,10 @@ def judge(state: Any, settings: Any) -> bool:
                 last,
             )
             most = max(most, evidence)
-        first, last = next_heard(known, batch, last) if some else (last, last)
-    if some and hear(known, readings, batch, learns):
+        first = last
+        if gaps is not None and state.missing.shape[0] > 0:
+            first, last = next_heard(known, batch, last)
+    if gaps is not None and state.missing.shape[0] > 0 and hear(known, readings, batch, learns):
         forget_direction(state)
     if learns:
         counters[REFERENCE_AGE] += 1

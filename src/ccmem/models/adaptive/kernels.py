@@ -150,12 +150,17 @@ def learn_rows(
     labels: IntArray,
     votes: IntArray | None,
     refusing: bool,
+    gaps: bool | None,
     h: FloatArray,
 ) -> int:
-    """Learn rows in order, up to the first that asks about a change or finds no more space; return how many."""
+    """Learn rows in order, up to the first that asks about a change or finds no more space; return how many.
+
+    With ``gaps`` None readings cannot be missing (up to the first that is), and what is for these is not even compiled.
+    """
     counters: Any = state.counters
-    some = state.missing.shape[0] > 0
-    room = 2 + (X.shape[1] if some else 0)  # lines that one row may add to the journal
+    lines = 2  # that one row may add to the journal
+    if gaps is not None and state.missing.shape[0] > 0:
+        lines += X.shape[1]
     unread: Any = np.int64(0)  # rows of the running batch from here on are not read yet
     r: Any = np.int64(0)
     asking = is_asking(state)
@@ -163,25 +168,25 @@ def learn_rows(
         if (
             counters[BLOCKS] == state.means.shape[0]
             or counters[UNITS] == state.prototypes.shape[0]
-            or counters[JOURNALED] + room > state.journal.shape[0]
+            or counters[JOURNALED] + lines > state.journal.shape[0]
         ):
             break
         x, heard = X[r], True
         scale = scale_of(x)
         if scale == 0.0 and not all_there(x):
-            if not some:
+            if gaps is None or state.missing.shape[0] == 0:
                 break
             x, heard = state.filled[0], fill(state.readings, x, state.filled[0])
             scale = scale_of(x)
         winners[r] = REJECTED
-        if some:
+        if gaps is not None and state.missing.shape[0] > 0:
             read_some(state.readings, state.missing, X[r], x, scale, counters[ROWS] == 0, counters[REFERENCE_AGE] == 0)
             unread = r + 1
         counters[ROWS] += 1
         if counters[ROWS] == settings.batch:
             catch_up(state, X, unread, r + 1)
             unread = r + 1
-            asking = judge(state, settings)
+            asking = judge(state, settings, gaps)
         if scale > 0.0 and heard and not asking:
             if counters[ALARM] > 0:
                 asking = confirm(state, settings, x, scale)
@@ -217,17 +222,23 @@ def learn_labelled(
 ) -> int:
     """As :func:`learn`, counting ``votes`` on the way: merges go by them, and slots may be ``refusing``."""
     h = np.empty(state.prototypes.shape[0])
-    return learn_rows(state, settings, X, winners, labels, votes, refusing, h)
+    return learn_rows(state, settings, X, winners, labels, votes, refusing, True, h)
 
 
 @kernel
 def learn_bounded(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
     """As :func:`learn`, merging units where there would be more than ``max_units``."""
     votes, h = np.empty((0, 0), np.int64), np.empty(state.prototypes.shape[0])
-    return learn_rows(state, settings, X, winners, winners[:0], votes, False, h)
+    return learn_rows(state, settings, X, winners, winners[:0], votes, False, True, h)
 
 
 @kernel_in_place
 def learn(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order; labels play no part, and there is no bound (so that ``costs`` of merging are free room)."""
-    return learn_rows(state, settings, X, winners, winners[:0], None, False, state.costs)
+    """Learn rows in order, none with gaps; labels play no part, and there is no bound (``costs`` serve as scratch)."""
+    return learn_rows(state, settings, X, winners, winners[:0], None, False, None, state.costs)
+
+
+@kernel_in_place
+def learn_with_gaps(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
+    """As :func:`learn`, where readings may be missing."""
+    return learn_rows(state, settings, X, winners, winners[:0], None, False, True, state.costs)

@@ -53,7 +53,7 @@ from ccmem.models.adaptive.decision import (
     answer,
     list_members,
 )
-from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled
+from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import ABSENT, KEPT, N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
@@ -260,7 +260,9 @@ class AdaptiveCCM(BlockMemory):
 
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
-        return learn if self.max_units is None else learn_bounded
+        if self.max_units is not None:
+            return learn_bounded
+        return learn_with_gaps if len(self._state.missing) else learn
 
     def _empty_journal(self, first_step: int) -> IntArray:
         state = self._state
