@@ -1,7 +1,11 @@
-"""Make the pictures of the user guide: ``python docs/make_pictures.py`` writes them to ``docs/_static``."""
+"""Make the pictures of the user guide and of the start page: ``python docs/make_pictures.py`` writes them to
+``docs/_static``."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -216,9 +220,19 @@ def signature() -> None:
     save(figure, "guide_signature.png")
 
 
+def start() -> None:
+    """The picture of the start page, by the code of the page."""
+    code = re.findall(r"^```python\n(.*?)^```$", (HERE.parent / "start.md").read_text(), re.M | re.S)
+    drawn = next(number for number, block in enumerate(code) if "savefig" in block)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        exec("\n".join(code[: drawn + 1]), {"__name__": "start"})
+        (HERE / "start.png").write_bytes(Path("start.png").read_bytes())
+
+
 if __name__ == "__main__":
     plt.rcParams.update({"font.size": 11, "text.color": INK})
     competition()
     vigilance()
     alarm()
     signature()
+    start()
