@@ -166,7 +166,7 @@ def alarm() -> None:
     grid[0, 0].set_ylabel("similarity to the best slot\nof the block in use")
     grid[1, 0].set_ylabel("counters")
     grid[0, 1].legend(frameon=False, loc="lower right")
-    grid[1, 0].legend(loc="upper left", facecolor="white", edgecolor="none", framealpha=1)
+    grid[1, 1].legend(loc="center right", facecolor="white", edgecolor="none", framealpha=1)
     save(figure, "guide_alarm.png")
 
 
@@ -230,9 +230,9 @@ def start() -> None:
 
 
 if __name__ == "__main__":
+    start()
     plt.rcParams.update({"font.size": 11, "text.color": INK})
     competition()
     vigilance()
     alarm()
     signature()
-    start()

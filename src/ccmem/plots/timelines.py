@@ -15,6 +15,8 @@ from ccmem.plots.grids import stretched
 WORDS, ARROWS, MARKS = 14, 60, 160
 """Up to so many events have words, arrows, marks; more are drawn as ticks."""
 MOST_LABELS = 30
+MOST_COLUMNS = 12
+"""Columns of a stream that are drawn."""
 _THUMBNAILS = 24
 
 
@@ -67,7 +69,9 @@ def timeline(
         alarm = alarm_of(np.asarray(rejected, np.bool_), [event.step for event in memory.events_])
     n_blocks = _n_blocks(memory)
     lanes_high = min(6.0, max(1.2, 0.55 * n_blocks))
-    heights = [0.75] * (stream is not None) + [lanes_high] + [0.75] * (alarm is not None)
+    rows, shape = _rows_of(stream, image_shape)
+    stream_high = 0.75 if shape is not None or rows is None else 0.35 + 0.13 * min(rows.shape[1], MOST_COLUMNS)
+    heights = [stream_high] * (rows is not None) + [lanes_high] + [0.75] * (alarm is not None)
     figure = new_figure(11, sum(heights) + 1.0) if figure is None else figure
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     for panel in panels:
@@ -76,8 +80,9 @@ def timeline(
         for step in changes:
             panel.axvline(step, color=GREY, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0)
     below = panels[-1]
-    if stream is not None:
-        _draw_stream(panels.pop(0), np.asarray(stream), image_shape)
+    if rows is not None:
+        names = [str(name) for name in getattr(stream, "columns", [])]
+        _draw_stream(panels.pop(0), rows, shape, names)
     draw_lanes(panels.pop(0), memory)
     if alarm is not None:
         _draw_alarm(panels.pop(0), np.asarray(alarm), _limit(memory))
@@ -201,18 +206,31 @@ def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
     axes.axhline(0, color=PALE, linewidth=1)
 
 
-def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None) -> None:
-    axes.set_ylabel("stream", color=INK, weight="bold", rotation=0, ha="right", va="center")
-    axes.set_yticks([])
+def _rows_of(stream: Any, shape: tuple[int, int] | None) -> tuple[FloatArray | None, tuple[int, int] | None]:
+    """A stream as an array, and the shape of its images if it has any."""
+    if stream is None:
+        return None, None
+    rows = np.asarray(stream)
     side = round(rows.shape[1] ** 0.5)
     if shape is None and side * side == rows.shape[1] and side >= 8:
         shape = (side, side)
+    return rows, shape
+
+
+def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None, names: list[str]) -> None:
+    """Some of the images; or a trace a column, one below the other, each from its lowest to its highest."""
     if shape is None:
-        some = rows[:: max(1, len(rows) // 2000)]
-        low, high = some.min(axis=0), some.max(axis=0)
-        steps = np.arange(len(some)) * max(1, len(rows) // 2000)
-        axes.plot(steps, ((some - low) / np.where(high > low, high - low, 1))[:, :12], linewidth=0.5, alpha=0.8)
+        every = max(1, len(rows) // 2000)
+        some = rows[::every, :MOST_COLUMNS].astype(np.float64)
+        some[:, np.isnan(some).all(axis=0)] = 0.0  # a column that never spoke
+        low, high = np.nanmin(some, axis=0), np.nanmax(some, axis=0)
+        traces = (some - low) / np.where(high > low, high - low, 1) - 1.25 * np.arange(some.shape[1])
+        axes.plot(np.arange(len(some)) * every, traces, linewidth=0.5, color=INK, alpha=0.75)
+        named = names[: some.shape[1]] or [f"column {j}" for j in range(some.shape[1])]
+        axes.set_yticks(0.5 - 1.25 * np.arange(some.shape[1]), [_short(name) for name in named], fontsize=7)
         return
+    axes.set_ylabel("stream", color=INK, weight="bold", rotation=0, ha="right", va="center")
+    axes.set_yticks([])
     wide = len(rows) / _THUMBNAILS
     for number in range(_THUMBNAILS):
         middle = (number + 0.5) * wide

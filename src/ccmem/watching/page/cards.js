@@ -37,7 +37,7 @@ function fillCard(element, card, ranges, moved) {
   const before = element.card; element.card = card;
   if (document.activeElement !== element.name) element.name.value = card.name;
   element.number.hidden = !card.name;
-  const labels = card.labels.map(([label, share]) => `${label} ${(100 * share).toFixed(share > 0.995 ? 0 : 1)}%`).join(", ");
+  const labels = card.labels.filter(([, share]) => share >= 0.0005).map(([label, share]) => `${label} ${(100 * share).toFixed(share > 0.995 ? 0 : 1)}%`).join(", ");
   element.facts.textContent = `${count(card.wins)} wins · ${card.units} units · since ${count(card.born)}${labels ? " · " + labels : ""}`;
   element.mix.hidden = !card.labels.length;
   if (!before || !same(before.labels, card.labels)) element.mix.replaceChildren(...card.labels.map(([label, share], i) => {
