@@ -116,14 +116,15 @@ def test_blocks_shows_images_and_sensors(ccm):
     assert plots.memory_grid(ccm[0], (4, 4))._repr_png_().startswith(b"\x89PNG")
 
 
-def test_one_sign_and_colour_for_new_block_and_recall_everywhere():
+def test_one_sign_and_colour_for_every_kind_of_event_everywhere():
     from ccmem.colours import BLOCKS
     from ccmem.watching.page import page
 
     text = page("").decode()
     assert all(f'"{colour}"' in text for colour in BLOCKS)
     for kind, (_, sign, colour, _) in SIGNS.items():
-        assert f"--{'new' if kind == 'new_block' else 'recall'}: {colour.lower()}" in text
+        name = {"new_block": "new", "recall": "recall", "column_lost": "lost", "column_back": "back"}[kind]
+        assert f"--{name}: {colour.lower()}" in text
         assert sign in text
 
 
