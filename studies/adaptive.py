@@ -193,7 +193,7 @@ def accuracies(model: Any, benchmark: Benchmark, tasks: Any) -> dict[str, list[f
     for task in tasks:
         part = benchmark.test_parts[task]
         true = benchmark.y_test[part]
-        votes = model._votes_for(benchmark.X_test[part])
+        votes = model.predict_votes(benchmark.X_test[part])
         found["strict"].append(float(np.mean(model.classes_[votes.argmax(axis=1)] == true)))
         shared = np.eye(benchmark.width)[benchmark.places[model.classes_]]
         found["paper"].append(float(np.mean((votes @ shared).argmax(axis=1) == benchmark.places[true])))
@@ -273,7 +273,7 @@ def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dic
             entry["tuned"] = tuned_rows(name, args.data)
             save(found)
         tuned = {title: tried[0]["parameters"] for title, tried in entry["tuned"].items()}
-        for kind in STREAMS:
+        for kind in args.streams:
             benchmark = Benchmark.of(data, 10 if kind == "ten tasks" else 5)
             retention = kind in ("five tasks", "ten tasks")
             for title, make in models(tuned).items():
@@ -410,6 +410,9 @@ def main() -> None:
     parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS), help="what to run")
     parser.add_argument("--trials", type=int, default=10, help="trials of every row (default: 10)")
     parser.add_argument("--sets", nargs="*", default=[*IMAGES, *MADE], help="data sets of the streams (default: all)")
+    parser.add_argument(
+        "--streams", nargs="*", default=STREAMS, choices=STREAMS, help="kinds of streams (default: all)"
+    )
     parser.add_argument("--rows", nargs="*", help="rows of the streams: signature, fixed, iWTA (default: all)")
     parser.add_argument("--out", type=Path, default=Path("results/adaptive"))
     parser.add_argument("--tables", action="store_true", help="only print tables of what there is")
