@@ -12,12 +12,13 @@ about one error away. For every feature, with prior = 4 batches in place of expe
                 (at least 1): the log-likelihood ratio of a shift as large as it has looked so far
 
 A run reaches h = ln(4 d N / b), one feature of 2 d either way, once in N rows (``false_alarm_every``) if nothing
-changed; z^2 <= h makes it three batches at least. From h / 3 on the feature learns nothing, from 2 h / 3 on slots do
-not. At h the shift is certain; it is a change if two batches are at least half way there and if it is also further from
-R than the feature is used to wander: beyond the quantile of exp(-h) of Student's distribution, with the variance
-of f - R and its correlation. A shift that is not, but that a waiting block explains better by h, is a return (the
-race). What is neither within ten batches is how this feature wanders, and R goes there. So nothing is ever hidden:
-a limit is a multiple of what one column has shown, and a larger shift exceeds it.
+changed; z^2 <= h makes it three batches at least. From h / 3 on the feature learns nothing. At h the shift is certain;
+it is a change if two batches are at least half way there and if it is also further from R than the feature is used to
+wander: beyond the quantile of exp(-h) of Student's distribution, with the variance of f - R, its correlation r without
+the bias of few batches, and n (1 - r) / (1 + r) batches for n. Slots wait where a feature is two thirds of the way by
+both. A shift that is no change, but that a waiting block explains better by h, by one feature or by all together, is a
+return (the race). What is neither within ten batches is how this feature wanders, and R goes there. So nothing is ever
+hidden: a limit is a multiple of what one column has shown, and a larger shift exceeds it.
 
 A block keeps the mean and the variance of its features; a candidate fits it if no feature is beyond the quantile above.
 """
