@@ -13,8 +13,8 @@ from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
 from ccmem.kernels.competition import dot, unit_scale
 from ccmem.kernels.matching import most_similar
-from ccmem.memory import aligned
-from ccmem.models import vigilance
+from ccmem.memory import UNITS, aligned
+from ccmem.models._blocks import BLOCKS, POINTER
 
 NEVER = 1 << 40
 
@@ -45,16 +45,15 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
     slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
     slots = aligned(slots)  # on cache lines, as a memory's arrays are
     counters = memory._state.counters.copy()
-    counters[[vigilance.UNITS, vigilance.BLOCKS, vigilance.POINTER]] = n, n_blocks, n_blocks - 1
+    counters[[UNITS, BLOCKS, POINTER]] = n, n_blocks, n_blocks - 1
     wins = np.ones(n, np.int64)
-    derived = memory._derive(slots, wins) if hasattr(memory, "_derive") else {}
     memory._state = memory._state._replace(
         prototypes=slots,
         rates=np.full(n, 0.01),
         wins=wins,
         counters=counters,
         recalls=np.zeros(n_blocks + 1, np.int64),
-        **derived,
+        **memory._derive(slots, wins),
     )
     return memory
 
@@ -89,7 +88,7 @@ def learning(name: str, memory: CCM, X: np.ndarray, chunk: int | None = None) ->
 
 def predicting(memory: CCM, rows: np.ndarray) -> list[Subject]:
     """The memory finds the best slot of every row, and a matrix product with all slots does."""
-    prototypes, every = memory._state.prototypes, memory._able()
+    prototypes, every = memory._state.prototypes, memory._may_win()
 
     def by_product() -> np.ndarray:
         winners = np.empty(len(rows), np.int64)
