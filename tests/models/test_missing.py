@@ -301,3 +301,18 @@ def test_damaged_counts_of_missing_readings_are_refused():
             AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing}})
     with pytest.raises(ValueError, match="missing is not an array"):
         AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing[:3]}})
+
+
+def test_frames_lists_and_masks_tell_of_gaps_in_their_own_ways():
+    X = plant(0, 60).round(3)
+    X[5, 1] = X[7, 3] = MISSING
+    expected = AdaptiveCCM().partial_fit(X).prototypes_
+    gaps = [[None if value != value else value for value in row] for row in X.tolist()]
+    given = [gaps, np.ma.array(np.nan_to_num(X, nan=99.0), mask=np.isnan(X))]
+    pandas = pytest.importorskip("pandas")
+    columns = {str(j): pandas.array([row[j] for row in gaps], "Float64") for j in range(4)}
+    given.append(pandas.DataFrame(columns))
+    for rows in given:
+        np.testing.assert_array_equal(AdaptiveCCM().partial_fit(rows).prototypes_, expected)
+    with pytest.raises(ValueError, match="NaN at row 5, column 1"):
+        ccmem.CCM().partial_fit(given[1])

@@ -98,6 +98,8 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
             check_finite(X, missing=missing)
         return X
     _refuse_times(X)
+    if isinstance(X, np.ma.MaskedArray):  # what is masked would be taken for a reading
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     with columns_kept_on_error(estimator):
         checked: FloatArray = validate_data(
             estimator,
