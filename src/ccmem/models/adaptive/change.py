@@ -1,6 +1,6 @@
 """How a memory notices that its stream changed: suspicion, confirmation, and what to do then.
 
-The rules are told in :mod:`ccmem.models.adaptive.kernels`, the arithmetic in :mod:`ccmem.models.adaptive.signature`.
+docs/adaptive_rule.md tells the rules, the arithmetic is in :mod:`ccmem.models.adaptive.signature`.
 A state is what ``AdaptiveState`` has, settings what ``AdaptiveSettings`` has.
 """
 

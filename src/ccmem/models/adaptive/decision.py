@@ -1,6 +1,6 @@
 """What a memory does when its stream has changed, and how its columns bring that about.
 
-The rules are told in :mod:`ccmem.models.adaptive`. A state is what ``AdaptiveState`` has, settings what
+docs/adaptive_rule.md tells the rules. A state is what ``AdaptiveState`` has, settings what
 ``AdaptiveSettings`` has.
 """
 

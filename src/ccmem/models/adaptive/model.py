@@ -1,4 +1,4 @@
-"""The estimator; what it does is told in :mod:`ccmem.models.adaptive`."""
+"""The estimator; docs/adaptive_rule.md tells what it does."""
 
 from __future__ import annotations
 
