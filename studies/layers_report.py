@@ -61,7 +61,7 @@ def main_table(results: Mapping[str, Any], protocol: str) -> list[str]:
     """ACC and BWT of the rows of ``ccmem reproduce``."""
     heads = " | ".join(NAMES[name] for name in results)
     lines = [f"| | floats held | | {heads} | trials |", "|---|---:|---|" + "---:|" * (len(results) + 1)]
-    for row, facts in next(iter(results.values()))["rows"].items():
+    for row, facts in {row: facts for result in results.values() for row, facts in result["rows"].items()}.items():
         for measure in ("ACC", "BWT"):
             found = [measured(result, row, protocol, measure) for result in results.values()]
             if any(found):

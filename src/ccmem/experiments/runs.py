@@ -57,7 +57,8 @@ def run_trial(
         protocols = PROTOCOLS  # one pass serves both
     outcomes = run(model, benchmark, stream, protocols, watch=watch, stop=stop)
     seconds = time.perf_counter() - began
-    memories = {protocol: getattr(outcome.model, "memory_", None) for protocol, outcome in outcomes.items()}
+    tops = {protocol: getattr(outcome.model, "last_", outcome.model) for protocol, outcome in outcomes.items()}
+    memories = {protocol: getattr(top, "memory_", None) for protocol, top in tops.items()}  # a stack has it on top
     record: dict[str, Any] = {"seed": seed, "seconds": round(seconds, 3), "protocols": {}}
     for protocol, outcome in outcomes.items():
         record["protocols"][protocol] = {"metrics": outcome.metrics(), "R": _with_gaps(outcome.R)}

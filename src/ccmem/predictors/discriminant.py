@@ -54,10 +54,12 @@ from ccmem.predictors._statistics import (
     with_classes,
 )
 
-_SCORE_AFTER = 1.3
+_SCORE_AFTER = 1.1
 """Rows are scored, for the temperature, when this many times as many were taught as the time before."""
-_FADES = 0.85
+_FADES = 0.75
 """What the temperature's certainty is multiplied with each time."""
+_MATURE = 0.25
+"""Rows of a class that had fewer than this part of the mean are not scored: they say little about later answers."""
 _NUMPY_BUFFERS = 25_000
 """What numpy takes to convert numbers piece by piece."""
 
@@ -254,17 +256,22 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         """Move the temperature towards what makes the answers to the rows that wait most likely."""
         state = self._state
         present = np.flatnonzero(state.counts)
-        known = state.counts[state.buffer_codes] > 0
         state.counters[SCORED_AT] = state.counters[TAUGHT]
-        if len(present) < 2 or not known.any():
+        if len(present) < 2:
+            return
+        known = state.counts[state.buffer_codes] > _MATURE * state.counts[present].mean()
+        if not known.any():
             return
         rule = make_rule(self._copied_without_buffer(), float(self.own_share), float(self.ridge))
         found = scores(rule, state.buffer[known])[:, present] / 2
         own = np.searchsorted(present, state.buffer_codes[known])
         before, certainty = state.calibration
-        tried = before + np.linspace(-2.0, 2.0, 81)
-        losses = [_log_loss(found / np.exp(t), own) + 0.5 * (certainty + 1.0) * (t - before) ** 2 for t in tried]
-        best = tried[np.argmin(losses)]
+
+        def cost(t: float) -> float:
+            return _log_loss(found / np.exp(t), own) + 0.5 * (certainty + 1.0) * (t - before) ** 2
+
+        best = min(before + np.linspace(-2.0, 2.0, 81), key=cost)
+        best = min(best + np.linspace(-0.05, 0.05, 21), key=cost)
         p = _softmax(-found / np.exp(best))
         spread = (p * (found - (p * found).sum(axis=1, keepdims=True)) ** 2).sum() / np.exp(2 * best)
         state.calibration[:] = best, _FADES * certainty + spread
