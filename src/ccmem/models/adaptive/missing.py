@@ -4,8 +4,8 @@ A row is worked with as if a missing reading were what its column is expected to
 stream, 0 before the first reading. So direction and slots see nothing unusual. A row without any reading counts as a
 row and teaches nothing.
 
-Columns go by the readings they have. A batch gives a feature of a column if there are at least half as many readings as
-rows since it last did; otherwise they wait for the next batch, and the column is *silent* in this one: it is no
+Columns go by the readings they have. A batch gives features of a column if there are at least half a batch of readings
+since the last ones; otherwise they wait for the next batch, and the column is *silent* in this one: it is no
 evidence, nothing is learned of it, and it takes no part in what fits a block. So a sensor read every tenth row is heard
 every fifth batch. Steps lead from one reading to the next, however many rows are between. A block that begins while a
 column is silent does not know its level; the first feature is the level then. The first that a column ever gives turns
