@@ -528,8 +528,8 @@ def better_by(
             max(known[first + ERROR, j], now[first + ERROR, j]), max(known[first + NOISE, j], now[first + NOISE, j])
         )
         variance = max(variance, error) + max(known[first + SWAY, j] - known[first + ERROR, j], 0.0) + TINY
-        here = (guess - readings[RUNNING + N_RUNNING * kind + REFERENCE, j]) ** 2
-        there = (guess - known[first + LEVEL, j]) ** 2
+        here, there = guess - readings[RUNNING + N_RUNNING * kind + REFERENCE, j], guess - known[first + LEVEL, j]
+        here, there = here * here, there * there
         gain = min(here / (variance + here / tails), h) - min(there / (variance + there / tails), h)
         together += gain
         most = max(most, weight * gain)
