@@ -148,7 +148,7 @@ def chart(results: Mapping[str, Any]) -> None:
         panel.set(title=NAMES[name], xscale="log", xlabel="floats held", xlim=(3e4, 2e6))
         panel.grid(alpha=0.3)
         low = min(np.mean(found) for row in result["rows"] if (found := measured(result, row, "strict", "ACC")))
-        panel.set_ylim(low - 0.09, min(1.0, low + 0.11))
+        panel.set_ylim(low - 0.2, min(1.0, low + 0.12))
     panels[0, 0].set_ylabel("strict ACC")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
