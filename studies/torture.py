@@ -202,7 +202,7 @@ def full_disk(rng: random.Random, folder: Path) -> None:
     """A disk that is full at a random size leaves a checkpoint that goes on to the same end."""
     command = learning(rng, folder)
     whole_run(command, folder)
-    limit = rng.randrange(100, 20_000)
+    limit = int(10 ** rng.uniform(2.0, 4.0))  # checkpoints have a few thousand bytes
 
     def prepare() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
