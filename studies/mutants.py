@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -77,8 +77,11 @@ class Mutant(NamedTuple):
 # Planting ------------------------------------------------------------------------------------------------------------
 
 
-def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
-    """The errors of :data:`~studies.mutants_named.NAMED`, and ``number`` others that can be planted in a module."""
+def mutants(module: str, rng: random.Random, number: int, only: Collection[str] = ()) -> Iterator[Mutant]:
+    """The errors of :data:`~studies.mutants_named.NAMED`, and ``number`` others that can be planted in a module.
+
+    With ``only``, those with these names alone, also where others would be chosen by now.
+    """
     path = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
     source = path.read_text()
     tree, lines = ast.parse(source), source.splitlines()
@@ -118,12 +121,19 @@ def mutants(module: str, rng: random.Random, number: int) -> Iterator[Mutant]:
         for choice, _ in enumerate(_changes(node))
     ]
     rng.shuffle(possible)
-    for place, choice in possible[:number]:
+
+    def position(place: int, choice: int) -> str:  # two on one line may look alike
+        node: Any = nodes[place]
+        return f"({node.lineno - starts[node.inside]}:{node.col_offset}.{choice})"
+
+    ends = {(name.partition(": ")[0], name.rpartition(" ")[2]) for name in only}
+    chosen = [(p, c) for p, c in possible if (f"{module}.{nodes[p].inside}", position(p, c)) in ends]  # type: ignore[attr-defined]
+    for place, choice in chosen if only else possible[:number]:
         changed, node = copy.deepcopy(tree), nodes[place]
         target = list(ast.walk(changed))[place]
         before, line = ast.unparse(target), lines[node.lineno - 1].strip()  # type: ignore[attr-defined]
         what = list(_changes(target))[choice](target) or f"{before} -> {ast.unparse(target)}, in `{line}`"
-        what += f" ({node.lineno - starts[node.inside]}:{node.col_offset}.{choice})"  # two on one line may look alike
+        what += f" {position(place, choice)}"
         yield built(what, ast.fix_missing_locations(changed), node.inside)  # type: ignore[attr-defined]
 
 
@@ -323,7 +333,9 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
-            found = mutants(module, random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number)
+            rng, number = random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number
+            only = [error for (error, _), result in known.items() if result == "survived"] if args.survivors else ()
+            found = mutants(module, rng, number, only)
             chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
     if not chosen:
         return
