@@ -110,7 +110,8 @@ def learning(rng: random.Random, folder: Path) -> list[str]:
     stream = drifting_sensors(2000, 3, segment=300, seed=rng.randrange(1000))
     write_table(folder / f"s.{kind}", stream.names, stream.chunks())
     parameters = [word for setting in settings for word in ("--param", setting)]
-    label = ["--features", ",".join(stream.names), "--window", "20"] if "windows" in model else ["--label", "state"]
+    names = ",".join("012" if kind == "npz" else stream.names)  # columns of an array have no names
+    label = ["--features", names, "--window", "20"] if "windows" in model else ["--label", "state"]
     every = ["--every", str(rng.choice((50, 300, 1000))), "--scale", rng.choice(("none", "unit", "standard"))]
     words = ["learn", str(folder / f"s.{kind}"), *label, "--model", model.partition(",")[0], *parameters, *every]
     COUNTS[f"{kind} files"] += 1
