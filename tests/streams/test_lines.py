@@ -446,3 +446,36 @@ def test_a_pipe_begins_anew_unless_what_was_seen_is_to_be_skipped() -> None:
         assert begun is not None
         assert begun.rows == first
         assert stream._begin("-", None) == Progress()
+
+
+def test_lines_that_hold_no_object_are_no_table(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("[1]\n2\n")
+    with pytest.raises(SourceError, match="holds no JSON object"):
+        list(read_files(tmp_path / "a.ndjson"))
+    (tmp_path / "a.ndjson").write_text('{"a":')  # it has only begun
+    assert list(read_files(tmp_path / "a.ndjson").chunks()) == []
+
+
+def test_a_label_that_is_not_in_a_frame_is_named() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0, 2.0]})
+    with pytest.raises(SourceError, match="no column 'l' for the label"):
+        next(as_chunks(frame, label="l"))
+
+
+def test_arrays_that_can_only_be_read_forwards_are_skipped_through() -> None:
+    import io
+
+    from ccmem.streams.arrays import _stream
+
+    class Forwards(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def seek(self, *_: Any) -> int:
+            raise OSError("a pipe")
+
+    packed = io.BytesIO()
+    np.save(packed, np.arange(60.0).reshape(20, 3))
+    *_, rows, _ = _stream("f", Forwards(packed.getvalue()), None)
+    assert rows(0, 2).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert rows(10, 11).tolist() == [[30, 31, 32]]
