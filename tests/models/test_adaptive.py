@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
-from ccmem.models.adaptive import model
+from ccmem.models.adaptive import decision, model
 from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, merge_cheapest
 from ccmem.models.adaptive.signature import (
@@ -591,3 +593,12 @@ def test_a_question_about_a_change_that_was_cut_short_is_answered_with_the_next_
     assert asked[0] == asked[1]
     assert kinds(memory) == [("new_block", 1)]
     assert_same(snapshot(memory), snapshot(undisturbed))
+
+
+def test_no_question_is_open_when_the_journal_is_empty():
+    asking = getattr(decision.is_asking, "py_func", decision.is_asking)
+    for lines, answer in ((0, False), (1, True)):
+        counters = np.zeros(3, np.int64)
+        counters[JOURNALED] = lines
+        state = SimpleNamespace(counters=counters, journal=np.full((4, 6), decision.QUESTION))  # of an earlier chunk
+        assert asking(state) == answer
