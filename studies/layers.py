@@ -6,8 +6,8 @@
     python -m studies.layers orders controls imbalance labels start calibration other       # any of them
     python -m studies.layers --report                                                       # tables and chart
 
-The tables of ten trials are made by ``ccmem reproduce``. What else there is to know is here, three trials each. The
-test part is looked at in these runs only; settings were chosen on a sixth of the training part
+The tables of ten trials are made by ``ccmem reproduce``. What else there is to know is here, one to three trials each.
+The test part is looked at in these runs only; settings were chosen on a sixth of the training part
 (studies/layers_tuning.py). Every trial is kept as it ends in studies/evidence/layers/trials.json, so that a run that
 was stopped goes on.
 """
