@@ -66,8 +66,9 @@ def _name_those_below(ax: Any, below: Mapping[str, Sequence[str]]) -> None:
 
 
 def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
-    free = [one for one in found if one.regime == "one pass"] or found  # what is told tasks runs under both anyway
-    ran = [protocol for protocol in (STRICT, PAPER) if any(protocol in one.accuracy for one in free)]
+    free = [one for one in found if one.regime == "one pass"] or found
+    asked = [one for one in free if not one.ours] or free  # memories, and what is told tasks, run under both anyway
+    ran = [protocol for protocol in (STRICT, PAPER) if any(protocol in one.accuracy for one in asked)]
     figure = new_figure(5.6 * len(ran) + 1.9, 5.2)
     panels = figure.subplots(1, len(ran), squeeze=False)[0]
     for ax, protocol in zip(panels, ran, strict=True):
