@@ -259,8 +259,6 @@ def main() -> None:
     scaling.add_argument("--scratch", help="folder that keeps rows and figures, to run the shells one after the other")
     args = parser.parse_args()
     facts = {"kills": kills, "cost": cost, "spark": spark, "scale": scale, "merge": merge}[args.part](args)
-    if facts is None:
-        return
     facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     more = {"kills": "shell", "scale": "keys"}.get(args.part)

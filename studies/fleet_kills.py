@@ -162,10 +162,10 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
     return {"kills": done, "runs": runs, "equal": equal}
 
 
-def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: float) -> dict[str, Any] | None:
+def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: float) -> dict[str, Any]:
     """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments.
 
-    After so many minutes it stops until it is called again with the same folder, and returns None.
+    After so many minutes it stops until it is called again with the same folder, and tells how far it has come.
     """
     from pyarrow import parquet
 
@@ -177,7 +177,7 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
         done, run = sum(told["when"].values()), work / f"run-{told['runs']}"
         if time.monotonic() > until:
             print(f"{done} of {kills} kills so far; the same command resumes", file=sys.stderr)
-            return None
+            return {"kills": done, **told, "ended": False, **_so_far(rows, run)}
         run.mkdir(exist_ok=True)
         moment = list(MOMENTS)[done % len(MOMENTS)] if done < kills else None
         words = [
@@ -211,7 +211,20 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
             assert told["failures"] < 20, (run / "log.txt").read_text()[-3000:]
         progress.write_text(json.dumps(told))
         if child.returncode == 0 and (done >= kills or not told["equal"]):
-            return {"kills": done, **told, "batches": len(parts), "events": len(events)}
+            return {"kills": done, **told, "ended": True, "batches": len(parts), "events": len(events)}
+
+
+def _so_far(rows: Path, run: Path) -> dict[str, Any]:
+    """Of a run under way, whether the events of the batches that have some are those of a loop over their rows."""
+    from pyarrow import parquet
+
+    parts = sorted((run / "events").glob("batch-*"))
+    events = sorted(tuple(row.values()) for part in parts for row in parquet.read_table(part).to_pylist())
+    with tempfile.TemporaryDirectory() as folder:
+        for file in sorted(rows.iterdir())[: len(parts)]:  # a file is a batch
+            shutil.copy(file, folder)
+        equal = not parts or events == plain(Path(folder))[1]
+    return {"batches": len(parts), "events": len(events), "events_equal": equal}
 
 
 RANDOM = "at a random moment"
@@ -224,7 +237,7 @@ MOMENTS = {
 """When a driver is killed, and the words that make it kill itself then."""
 
 
-def kills(args: argparse.Namespace) -> dict[str, Any] | None:
+def kills(args: argparse.Namespace) -> dict[str, Any]:
     """Kill a shell many times and compare what comes out with a loop over keys, to the last byte."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(args.work or folder)
@@ -236,4 +249,4 @@ def kills(args: argparse.Namespace) -> dict[str, Any] | None:
         else:
             shell = {"plain": kill_plain, "dask": kill_dask}[args.shell]
             facts = shell(work / "rows", work, args.kills, random.Random(args.seed))
-    return facts and {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
+    return {"shell": args.shell, "keys": args.keys, "rows": args.keys * 360, **facts}
