@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "adaptive": (
         ("models.adaptive.kernels", "models.adaptive.change", "models.adaptive.merging", "models.adaptive.signature",
-         "models.adaptive.decision", "models.adaptive.columns"),
+         "models.adaptive.decision", "models.adaptive.columns", "models.adaptive.batches"),
         ("tests/models/test_adaptive.py", EVERY),
     ),
 }  # fmt: skip

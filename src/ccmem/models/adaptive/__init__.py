@@ -7,7 +7,8 @@ step by step, is in docs/adaptive_rule.md, the arithmetic in the modules:
 
     kernels     what happens to every sample          model     the estimator
     signature   direction: limits of what fits        change    suspicion and confirmation by direction
-    columns     levels and spreads, batch by batch    decision  what a change leads to: a new block, or a recall
+    batches     rows become levels and spreads        decision  what a change leads to: a new block, or a recall
+    columns     what levels and spreads say           state     the arrays, and the numbers that are tuned
     onset       where a change began                  missing   readings that are not there
     blindness   what it cannot notice at present      stored, upgrade   what files leave out, files of 0.1
     merging     units merge where they are bounded    twin      the same in plain numpy, with columns_twin, units_twin

@@ -15,6 +15,7 @@ from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled
 from ccmem.memory import JOURNALED, NEW_BLOCK, QUESTION, RECALL, SEEN, UNITS, note
 from ccmem.models._blocks import ALARM, BLOCKS, OWN_BLOCK, POINTER, BlockMemory
+from ccmem.models.adaptive.batches import close
 from ccmem.models.adaptive.columns import (
     DOUBT,
     FRESH,
@@ -34,7 +35,6 @@ from ccmem.models.adaptive.columns import (
     STAYED,
     SWAY,
     better_by,
-    close,
     column_distance,
     column_misfit,
     departure,

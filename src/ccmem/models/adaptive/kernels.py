@@ -13,8 +13,9 @@ from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.kernels.update import copy_scaled, renormalising_move
 from ccmem.memory import JOURNALED, SEEN, UNITS
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER
+from ccmem.models.adaptive.batches import read, scale_of
 from ccmem.models.adaptive.change import confirm, suspect
-from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS, read, scale_of
+from ccmem.models.adaptive.columns import DOUBT, FRESH, PARTIAL, REFERENCE_AGE, ROWS
 from ccmem.models.adaptive.decision import SIZE, is_asking, judge, list_members
 from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN, majority, merge_cheapest
 from ccmem.models.adaptive.missing import all_there, fill, read_some

@@ -30,6 +30,7 @@ from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.memory import COLUMN_BACK, COLUMN_LOST, SEEN, aligned_zeros, note
 from ccmem.models._blocks import POINTER
+from ccmem.models.adaptive.batches import mean_and_spread
 from ccmem.models.adaptive.columns import (
     BEFORE,
     CARRY,
@@ -51,7 +52,6 @@ from ccmem.models.adaptive.columns import (
     SQUARES,
     SUM,
     SWAY,
-    mean_and_spread,
     unknown,
 )
 
@@ -86,7 +86,7 @@ def fill(readings: FloatArray, x: FloatArray, filled: FloatArray) -> bool:
 def read_some(
     readings: FloatArray, missing: FloatArray, x: FloatArray, filled: FloatArray, scale: float, first: bool, anew: bool
 ) -> None:
-    """As :func:`ccmem.models.adaptive.columns.read`, for a row in which readings may be missing."""
+    """As :func:`ccmem.models.adaptive.batches.read`, for a row in which readings may be missing."""
     reference, before = readings[RUNNING + REFERENCE], readings[BEFORE]
     for j in range(x.shape[0]):
         value = np.float64(x[j])
@@ -113,7 +113,7 @@ def read_some(
 
 @kernel_in_place
 def close_some(readings: FloatArray, missing: FloatArray, ring: FloatArray, slot: int, n: float) -> None:
-    """As :func:`ccmem.models.adaptive.columns.close`; a silent column keeps its last features, of no weight."""
+    """As :func:`ccmem.models.adaptive.batches.close`; a silent column keeps its last features, of no weight."""
     first, last = N_SLOT * slot, N_SLOT * ((slot + RING - 1) % RING)
     for j in range(ring.shape[1]):
         ring[first + 4, j] = readings[DIRECTION, j] / n

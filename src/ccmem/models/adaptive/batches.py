@@ -1,0 +1,127 @@
+"""From rows to batches: the sums of a batch being filled, and the features of a full one.
+
+What is done with the features is told in :mod:`ccmem.models.adaptive.columns`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem._typing import FloatArray
+from ccmem.kernels.competition import dot
+from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive.columns import BEFORE, DIRECTION, FOURTHS, N_SLOT, REFERENCE, ROUNDING, RUNNING, SQUARES, SUM
+
+
+@kernel_in_place
+def read(readings: FloatArray, X: FloatArray, begins: bool, anew: bool) -> None:
+    """Take rows into the batch being filled, which ``begins`` with them; ``anew``: nothing is known of the stream yet.
+
+    Sums are the same however many rows come at a time; four at a time, sums are fetched a quarter as often.
+    """
+    reference, before = readings[RUNNING + REFERENCE], readings[BEFORE]
+    sums = readings[SUM], readings[SQUARES], readings[FOURTHS], readings[DIRECTION]
+    if begins:
+        for row in range(SUM, BEFORE):
+            readings[row] = 0.0
+        readings[DIRECTION] = 0.0
+        if anew:
+            for j in range(before.shape[0]):
+                reference[j] = before[j] = X[0, j]
+    r = 0
+    while r + 4 <= X.shape[0]:
+        a, b, c, d = X[r], X[r + 1], X[r + 2], X[r + 3]
+        add_four(*sums, before, reference, a, b, c, d, scale_of(a), scale_of(b), scale_of(c), scale_of(d))
+        r += 4
+    while r < X.shape[0]:
+        add_one(*sums, before, reference, X[r], scale_of(X[r]))
+        r += 1
+
+
+@kernel_in_place
+def scale_of(x: FloatArray) -> float:
+    """1 / |x|; 0 for a zero vector."""
+    squared = dot(x, x)
+    return 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
+
+
+@kernel_apart
+def add_one(
+    total: FloatArray,
+    squares: FloatArray,
+    fourths: FloatArray,
+    direction: FloatArray,
+    before: FloatArray,
+    reference: FloatArray,
+    a: FloatArray,
+    scale: float,
+) -> None:
+    """Add a row to the sums of a batch."""
+    for j in range(a.shape[0]):
+        value = np.float64(a[j])
+        step = (value - before[j]) * (value - before[j])
+        total[j] += value - reference[j]
+        squares[j] += step
+        fourths[j] += step * step
+        direction[j] += scale * value
+        before[j] = value
+
+
+@kernel_apart
+def add_four(
+    total: FloatArray,
+    squares: FloatArray,
+    fourths: FloatArray,
+    direction: FloatArray,
+    before: FloatArray,
+    reference: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    c: FloatArray,
+    d: FloatArray,
+    scale_a: float,
+    scale_b: float,
+    scale_c: float,
+    scale_d: float,
+) -> None:
+    """The same with four rows."""
+    for j in range(a.shape[0]):
+        first, second, third, fourth = np.float64(a[j]), np.float64(b[j]), np.float64(c[j]), np.float64(d[j])
+        level, was = reference[j], before[j]
+        total[j] = total[j] + (first - level) + (second - level) + (third - level) + (fourth - level)
+        direction[j] = direction[j] + scale_a * first + scale_b * second + scale_c * third + scale_d * fourth
+        w, x, y, z = (
+            (first - was) * (first - was),
+            (second - first) * (second - first),
+            (third - second) * (third - second),
+            (fourth - third) * (fourth - third),
+        )
+        squares[j] = squares[j] + w + x + y + z
+        fourths[j] = fourths[j] + w * w + x * x + y * y + z * z
+        before[j] = fourth
+
+
+@kernel_in_place
+def mean_and_spread(
+    total: float, squares: float, fourths: float, reference: float, n: float
+) -> tuple[float, float, float, float]:
+    """Mean and spread of n readings, and the errors of both."""
+    mean = reference + total / n
+    variance = min(squares / (2.0 * n), 1e300)
+    share = 0.5 / n
+    if variance > 0.0:
+        tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
+        share = tails if tails > share else share
+    rounding = ROUNDING * mean * (ROUNDING * mean)
+    return mean, np.sqrt(variance), variance / n + rounding, variance * share + rounding
+
+
+@kernel_in_place
+def close(readings: FloatArray, ring: FloatArray, slot: int, n: float) -> None:
+    """Put the full batch into a slot of the ring."""
+    first = N_SLOT * slot
+    for j in range(ring.shape[1]):
+        ring[first, j], ring[first + 1, j], ring[first + 2, j], ring[first + 3, j] = mean_and_spread(
+            readings[SUM, j], readings[SQUARES, j], readings[FOURTHS, j], readings[RUNNING + REFERENCE, j], n
+        )
+        ring[first + 4, j] = readings[DIRECTION, j] / n
