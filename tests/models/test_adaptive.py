@@ -16,7 +16,7 @@ from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
 from ccmem.models.adaptive import decision, model
 from ccmem.models.adaptive.kernels import open_slot, refuses
-from ccmem.models.adaptive.merging import TO_FIND, merge_cheapest
+from ccmem.models.adaptive.merging import TO_FIND, mend_partners, merge_cheapest, merge_cost
 from ccmem.models.adaptive.signature import (
     COUNT,
     DRIFT,
@@ -550,6 +550,7 @@ def test_merges_are_those_of_the_twin_where_everything_ties():
         state.partners[:n] = TO_FIND
         state.counters[UNITS], state.counters[JOURNALED] = n, 0
         votes = rng.integers(0, 2, (n + 1, 2))
+        votes[n] = 0
         units = []
         for i in range(n):
             unit = Unit(state.prototypes[i].copy(), float(state.rates[i]), int(state.unit_blocks[i]), 2)
@@ -570,6 +571,19 @@ def test_merges_are_those_of_the_twin_where_everything_ties():
             assert state.errors[:known].tolist() == [unit.E for unit in units]
             assert state.unit_blocks[:known].tolist() == [unit.block for unit in units]
             assert votes[:known].tolist() == [unit.votes for unit in units]
+            assert not votes[known:].any()  # nothing is left for the next unit there
+
+
+def test_a_merged_unit_takes_the_place_of_a_partner_that_costs_the_same_and_comes_later():
+    state = AdaptiveCCM(n_slots=3, max_units=10).partial_fit(np.eye(3))._state
+    votes = np.zeros((10, 1), np.int64)
+    state.prototypes[:4] = [1.0, 0.0, 0.0]
+    state.wins[:4], state.unit_blocks[:4], state.counters[UNITS] = 1, 0, 4
+    for partner, wanted in ((2, 1), (0, 0)):
+        state.partners[:4], state.partners[3] = TO_FIND, partner + 1
+        state.costs[3] = merge_cost(state, votes, 3, partner)
+        mend_partners(state, votes, 1, 4, 4)
+        assert state.partners[3] == wanted + 1
 
 
 def test_a_question_about_a_change_that_was_cut_short_is_answered_with_the_next_sample(monkeypatch):
