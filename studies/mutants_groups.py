@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("streams.csv", "streams.ndjson", "streams.lines", "streams.progress", "streams.tables", "streams.files",
          "streams.arrays", "streams.prefetch", "living.learner", "living.events", "living.scaling"),
         ("tests/streams/test_lines.py", "tests/streams/test_files.py", "tests/commands/test_hostile.py",
-         "tests/commands/test_living.py"),
+         "tests/commands/test_living.py", "tests/living/test_parts.py"),
     ),
     "readout, guard and predictors": (
         ("readout", "kernels.votes", "guard", "labels", "predictors.mlp", "predictors.gated", "predictors.network",
