@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import CCM, CheckpointError, IncrementalWTA
+from ccmem import CCM, CheckpointError, IncrementalWTA, OnlineMLP
 from ccmem.living.events import EventsFile
 from ccmem.living.learner import Learner
 from ccmem.living.scaling import Scale
 from ccmem.persistence.atomic import BusyError
 from ccmem.streams.prefetch import Prefetch
-from ccmem.streams.tables import Chunk, Columns
+from ccmem.streams.tables import Chunk, Columns, Labels
 
 
 def test_columns_are_scaled_by_what_is_known_of_them_and_asking_teaches_nothing() -> None:
@@ -83,9 +83,12 @@ def test_a_learner_keeps_to_its_columns_and_tells_blocks() -> None:
     assert learner.rows == 6
     assert sorted(learner.predict(np.eye(3))) == ["block", "unit"]
     plain = Learner(IncrementalWTA(2))
-    plain.model.feature_names_in_ = np.array(["x", "y", "z"], object)
     plain.learn(chunk(np.eye(3)), columns)
     assert sorted(plain.predict(np.eye(3))) == ["unit"]
+    network = Learner(OnlineMLP((2,), random_state=0))  # no memory, no names
+    labels = Labels(np.arange(3), ["p", "q", "r"])
+    network.learn(chunk(np.eye(3))._replace(labels=labels), columns._replace(label="l", text_labels=True))
+    assert sorted(network.predict(np.eye(3))) == ["label"]
 
 
 def test_a_learner_comes_back_with_columns_and_events(tmp_path: Path) -> None:
