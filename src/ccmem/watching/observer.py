@@ -19,7 +19,9 @@ from ccmem.watching.history import AlarmTrace, RowsAround
 
 LOOK_SECONDS = 0.2
 LEAST_PAUSES = 100
-"""A look is followed by a pause at least so many times as long."""
+"""A look is followed by a pause at least so many times as long as the processor time it took, ..."""
+LONGEST_PAUSE = 5.0
+"""... but not longer than this: the first looks may have to compile something."""
 FRESH_SECONDS = 4.0
 """How long an event is told as the present state."""
 STATES = {"new_block": "new", "recall": "recalled", "column_lost": "lost", "column_back": "back"}
@@ -94,9 +96,9 @@ class Observer:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            began = time.perf_counter()
+            began = time.thread_time()  # not by the clock: waiting for a long chunk to end costs nothing
             self.look()
-            self._stop.wait(max(LOOK_SECONDS, LEAST_PAUSES * (time.perf_counter() - began)))
+            self._stop.wait(min(LONGEST_PAUSE, max(LOOK_SECONDS, LEAST_PAUSES * (time.thread_time() - began))))
 
     def look(self) -> None:
         """Look once."""
@@ -146,7 +148,7 @@ class Observer:
         for block in [block for block in self._cards if block not in shown]:
             del self._cards[block]
         self._head = {"shape": shape, "columns": facts.columns_of(memory), "n_features": int(memory.n_features_in_)}
-        self._head["blind"] = list(getattr(memory, "blind_", ()))
+        self._head["blind"] = bool(vars(memory).get("_said_blind"))  # asking anew would run kernels in this thread
         self._now = glance
 
     def _take_events(self, events: list[Event], limit: int | None, now: float, first: bool) -> None:

@@ -20,7 +20,7 @@ function draw() {
   const state = replayed === null ? known.state : stateAt(replayed);
   document.body.dataset.state = state;
   $("state").textContent = replayed !== null ? `replay at ${count(Math.round(replayed))}: ${WORDS[state]}` : WORDS[state] + (known.finished && state === "calm" ? ", finished" : "") + (paused ? " (picture held)" : "");
-  $("blind").hidden = !(known.blind || []).length; $("blind").textContent = `blind to changes of ${(known.blind || []).join(" and ")}`;
+  $("blind").hidden = !known.blind;
   $("rate").textContent = count(known.rate || 0); $("rows").textContent = count(Math.round(cursor));
   $("n-blocks").textContent = count(known.n_blocks || 0); $("n-units").textContent = count(known.n_units || 0);
 }
