@@ -42,17 +42,7 @@ from ccmem.models.adaptive.columns import (
     SWAY,
     TINY,
 )
-from ccmem.models.adaptive.decision import (
-    BATCHES,
-    FILLED,
-    LAST,
-    N_SCALARS,
-    N_VECTORS,
-    OWN_COUNTERS,
-    SIZE,
-    answer,
-    list_members,
-)
+from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, answer
 from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import ABSENT, KEPT, N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
@@ -348,7 +338,9 @@ class AdaptiveCCM(BlockMemory):
 
     def _import(self, fields: dict[str, Any]) -> None:
         super()._import(with_rates(with_missing(with_columns(fields)), self.learning_rate))
-        list_members(self._state)
+        state = self._state
+        members = np.flatnonzero(state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER])
+        state.members[: len(members)] = members  # not by the kernel's own function, which would have to be compiled
 
     def _check_state(self, state: AdaptiveState) -> None:
         counters, tuning = state.counters, self._tuning
