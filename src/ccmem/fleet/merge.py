@@ -21,7 +21,7 @@ from ccmem.labels import sorted_union
 from ccmem.memory import BLOCK_KINDS, JOURNALED, UNITS, grown
 from ccmem.models._blocks import BLOCKS
 from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.models.adaptive.columns import ERROR, LEVEL, N_KNOWN, NOISE, SILENT, SWAY
+from ccmem.models.adaptive.columns import LEVEL, N_KNOWN, NOISE, SILENT, SWAY
 from ccmem.models.adaptive.decision import list_members
 from ccmem.models.adaptive.merging import merge_cheapest
 from ccmem.models.adaptive.signature import COUNT, PAIRS, PRODUCT, SQUARE, VARIANCE, WANDER, WEIGHT, limit
@@ -186,7 +186,7 @@ def _column_distances(blocks: dict[str, list[Any]], columns: FloatArray) -> Floa
     for first in (0, N_KNOWN):
         for b, there in enumerate(columns):
             rows = known[:, first : first + N_KNOWN], there[first : first + N_KNOWN]
-            variance = sum(part[..., k, :] for part in rows for k in (ERROR, NOISE, SWAY))
+            variance = sum(part[..., k, :] for part in rows for k in (NOISE, SWAY))
             away = (rows[0][:, LEVEL] - rows[1][LEVEL]) ** 2
             distances[b] += np.where(away > 0.0, away / np.maximum(variance, 1e-300), 0.0).sum(axis=1)
     return distances

@@ -10,7 +10,18 @@ import numpy as np
 from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.columns import BEFORE, DIRECTION, FOURTHS, N_SLOT, REFERENCE, ROUNDING, RUNNING, SQUARES, SUM
+from ccmem.models.adaptive.columns import (
+    BEFORE,
+    DIRECTION,
+    FOURTHS,
+    N_SLOT,
+    REFERENCE,
+    ROUNDING,
+    RUNNING,
+    SQUARES,
+    SUM,
+    TINY,
+)
 
 
 @kernel_in_place
@@ -110,8 +121,9 @@ def mean_and_spread(
     variance = min(squares / (2.0 * n), 1e300)
     share = 0.5 / n
     if variance > 0.0:
-        tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
-        share = tails if tails > share else share
+        steps = 4.0 * n * n * variance * variance / max(fourths, TINY)  # that count; an outlier makes two
+        tails = (1.0 - steps / n) / (4.0 * max(steps - 2.0, 0.01))
+        share = min(tails, 1.0) if tails > share else share
     rounding = ROUNDING * mean * (ROUNDING * mean)
     return mean, np.sqrt(variance), variance / n + rounding, variance * share + rounding
 

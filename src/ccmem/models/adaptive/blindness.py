@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.models._blocks import POINTER
-from ccmem.models.adaptive.columns import LATEST, N_SLOT, PRIOR, SCALED, SILENT, STAYED
+from ccmem.models.adaptive.columns import LATEST, N_SLOT, PRIOR, SILENT, STAYED, WATCHED
 from ccmem.models.adaptive.decision import RECENT_WEIGHT, REFERENCE, REFERENCE_SHARED, REFERENCE_WEIGHT, SHARED_WEIGHT
 from ccmem.models.adaptive.signature import COUNT, DRIFT, WANDER, WEIGHT, limit
 
@@ -31,7 +31,7 @@ def blind_witnesses(state: Any, settings: Any) -> tuple[str, ...]:
     """Of ``"direction"`` and ``"columns"`` those that cannot notice anything now."""
     counters = state.counters
     silent = bool(counters[STAYED]) and bool((state.ring[N_SLOT * counters[LATEST] + 2] > 0.1 * SILENT).all())
-    young = settings.batch * counters[STAYED] >= PATIENCE and state.ages[counters[POINTER], SCALED] < PRIOR
+    young = settings.batch * counters[STAYED] >= PATIENCE and counters[WATCHED] < PRIOR
     found = ("direction",) if silent or _beyond_reach(state, settings) else ()
     return (*found, "columns") if silent or young else found
 

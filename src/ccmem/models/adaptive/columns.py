@@ -15,12 +15,15 @@ A run reaches h = ln(4 d N / b), one feature of 2 d either way, once in N rows (
 changed; z^2 <= h makes it three batches at least. From h / 3 on the feature learns nothing. At h the shift is certain;
 it is a change if two batches are at least half way there and if it is also further from R than the feature is used to
 wander: beyond the quantile of exp(-h) of Student's distribution, with the variance of f - R, its correlation r without
-the bias of few batches, and n (1 - r) / (1 + r) batches for n. Slots wait where a feature is two thirds of the way by
-both. A shift that is no change, but that a waiting block explains better by h, by one feature or by all together, is a
-return (the race). What is neither within ten batches is how this feature wanders, and R goes there. So nothing is ever
-hidden: a limit is a multiple of what one column has shown, and a larger shift exceeds it.
+the bias of few batches, and n (1 - r) / (1 + r) + 2 degrees of freedom from n batches. Slots wait where a feature is
+two thirds of the way by both. What is neither a change nor a return within ten batches is how this feature wanders,
+and R goes there. So nothing is ever hidden: a limit is a multiple of what one column has shown, and a larger shift
+exceeds it.
 
-A block keeps the mean and the variance of its features; a candidate fits it if no feature is beyond the quantile above.
+How a feature moves (V, the variance of f - R, both correlations) belongs to the sensor: there is one of each for the
+stream, which goes along from block to block, in proportion to the errors of batches there. A block knows the mean and
+the variance of its features, and their errors; :mod:`ccmem.models.adaptive.waiting` holds it against the latest
+batches.
 """
 
 from __future__ import annotations
@@ -34,26 +37,28 @@ from ccmem.kernels.competition import highest
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models._blocks import OWN_BLOCK
 
-ROWS, LATEST, FRESH, STAYED, REFERENCE_AGE, DOUBT, PARTIAL = range(OWN_BLOCK + 7, OWN_BLOCK + 14)
+ROWS, LATEST, FRESH, STAYED, REFERENCE_AGE, DOUBT, PARTIAL, WATCHED = range(OWN_BLOCK + 7, OWN_BLOCK + 15)
 """Places in ``counters``: rows of the batch being filled; the ring's latest slot; full batches since suspicion began,
 and since the block came into use; batches behind the reference; whether slots wait for the evidence; whether the batch
-being filled began before suspicion did."""
-LEVEL, SWAY, ERROR, REACH, CARRY, ECHO, NOISE, N_KNOWN = range(8)
-"""What a block knows of a feature: mean and variance of f; variance of e, of f - R; products with the one before of f -
-R, of e; the error of a batch. Rows 0 to 6 are those of means, the next seven those of spreads."""
-SUM, SQUARES, FOURTHS, BEFORE, DIRECTION, GUESS, RUNNING = 0, 1, 2, 3, 4, 5, 9
-"""Rows of ``readings``: sums over the batch being filled, the row before, the sum of directions; the mean of the latest
-batches (laid out as in the ring); then for means, and again for spreads: """
-REFERENCE, STRAY, MISS, EVIDENCE, RUN, PULL, N_RUNNING = range(7)
-"""R, the latest f - R and e; S, the batches behind it and the sum of their z."""
+being filled began before suspicion did; batches behind the variances of the stream."""
+LEVEL, SWAY, NOISE, N_KNOWN = range(4)
+"""What a block knows of a feature: mean and variance of f, and the error of a batch; of means, then of spreads."""
+SUM, SQUARES, FOURTHS, BEFORE, DIRECTION, RUNNING = range(6)
+"""Rows of ``readings``: sums over the batch being filled, the row before, the sum of directions; then for means, and
+again for spreads: """
+REFERENCE, STRAY, MISS, EVIDENCE, RUN, PULL, ERROR, REACH, CARRY, ECHO, N_RUNNING = range(11)
+"""R, the latest f - R and e; S, the batches behind it and the sum of their z; variance of e, of f - R; products with
+the one before of f - R, of e."""
 N_READINGS = RUNNING + 2 * N_RUNNING
 RING, N_SLOT = 5, 5
 """The latest batches: mean, spread, the errors of both, and the mean direction."""
-KNOWN, SCALED, N_AGES = 0, 1, 2
-"""What ``ages`` counts for every block: batches behind its levels, and batches behind its variances."""
+N_GUESS = 4
+"""Rows of ``guess``, the mean of the latest batches: as the first of a slot."""
 PRIOR = 4.0
-INHERITED = 8.0
-"""Batches that variances inherited by a new block count for."""
+LEAST_FREEDOM = 2.0
+"""Degrees of freedom of a variance that few batches tell of."""
+INHERITED = 16.0
+"""Batches that the variances of the stream count for at most where a new block begins."""
 MOST_CORRELATION, MOST_WANDER = 0.95, 0.98
 OUTLIER = 16.0
 """Squared deviations count as at most so many variances when variances are learned."""
@@ -106,7 +111,7 @@ def start(known: FloatArray, readings: FloatArray, batch: FloatArray, block_too:
                     block[SWAY, j] = SILENT
                 else:
                     block[LEVEL, j], block[NOISE, j] = batch[kind, j], batch[2 + kind, j]
-            for k in range(STRAY, N_RUNNING):
+            for k in range(STRAY, N_RUNNING if block_too else ERROR):
                 running[k, j] = 0.0
             if not silent:
                 running[REFERENCE, j] = batch[kind, j]
@@ -118,7 +123,8 @@ def weigh(
     running: FloatArray,
     features: FloatArray,
     errors: FloatArray,
-    ages: FloatArray,
+    batches: float,
+    watched: float,
     reference_age: float,
     slowest: float,
     reference_rate: float,
@@ -128,23 +134,22 @@ def weigh(
     stop: int,
 ) -> float:
     """Weigh what a batch says about means or spreads of some columns, and learn from it; return the most evidence."""
-    batches, scaled = ages[KNOWN], ages[SCALED]
     part = slice(start, stop)
     weigh_columns(
-        *(known[LEVEL][part], known[SWAY][part], known[ERROR][part], known[REACH][part]),
-        *(known[CARRY][part], known[ECHO][part], known[NOISE][part]),
+        *(known[LEVEL][part], known[SWAY][part], running[ERROR][part], running[REACH][part]),
+        *(running[CARRY][part], running[ECHO][part], known[NOISE][part]),
         *(running[REFERENCE][part], running[STRAY][part], running[MISS][part]),
         *(running[EVIDENCE][part], running[RUN][part], running[PULL][part]),
         *(features[part], errors[part]),
-        scaled,
+        watched,
         1.0 + 1.0 / reference_age,
         h,
         learns,
-        max(1.0 / (scaled + 1.0), slowest),
+        max(1.0 / (watched + 1.0), slowest),
         max(1.0 / (batches + 1.0), slowest),
         max(1.0 / (reference_age + 1.0), reference_rate),
     )
-    return running[EVIDENCE, start + highest(running[EVIDENCE][part], stop - start)] if scaled >= PRIOR else 0.0
+    return running[EVIDENCE, start + highest(running[EVIDENCE][part], stop - start)] if watched >= PRIOR else 0.0
 
 
 @kernel_apart
@@ -164,7 +169,7 @@ def weigh_columns(
     pulls: FloatArray,
     features: FloatArray,
     errors: FloatArray,
-    scaled: float,
+    watched: float,
     unsure: float,
     h: float,
     learns: bool,
@@ -173,7 +178,8 @@ def weigh_columns(
     reference_rate: float,
 ) -> None:
     """Every column alike and without branches: the processor does eight at a time."""
-    trust, tails, active, bounds = scaled / (scaled + PRIOR), 2.0 * (scaled + PRIOR), scaled >= PRIOR, scaled >= 2.0
+    trust, tails = watched / (watched + PRIOR), 2.0 * (watched + PRIOR)
+    active, bounds = watched >= PRIOR, watched >= 2.0
     for j in range(features.shape[0]):
         f, error, reach, before = features[j], errors[j], reaches[j], strays[j]
         stray = f - references[j]
@@ -235,7 +241,7 @@ def strangeness(
     ring: FloatArray,
     now: int,
     feature: int,
-    scaled: float,
+    watched: float,
     reference_age: float,
 ) -> float:
     """How far the run of a feature has taken it from its reference, by how far it is used to wander: z^2.
@@ -248,22 +254,22 @@ def strangeness(
     block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
     n: Any = min(np.int64(running[RUN, j]), RING - 1)
     away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
-    variance = widest(block, j)
-    r = block[CARRY, j] / variance
-    r = min(max(r + (1.0 + 3.0 * r) / (scaled + PRIOR), 0.0), MOST_WANDER)
+    variance = widest(block, running, j)
+    r = running[CARRY, j] / variance
+    r = min(max(r + (1.0 + 3.0 * r) / (watched + PRIOR), 0.0), MOST_WANDER)
     share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
-    return normalised(away * away / (variance * share), scaled * (1.0 - r) / (1.0 + r) + PRIOR)
+    return normalised(away * away / (variance * share), watched * (1.0 - r) / (1.0 + r) + LEAST_FREEDOM)
 
 
 @kernel_in_place
-def widest(block: FloatArray, j: int) -> float:
+def widest(block: FloatArray, running: FloatArray, j: int) -> float:
     """The variance of a feature around its reference: as seen, and no less than what its errors make likely."""
-    return max(max(block[REACH, j], block[ERROR, j]), max(block[NOISE, j], TINY))
+    return max(max(running[REACH, j], running[ERROR, j]), max(block[NOISE, j], TINY))
 
 
 @kernel_in_place
 def in_doubt(
-    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, scaled: float, reference_age: float, h: float
+    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, watched: float, reference_age: float, h: float
 ) -> bool:
     """Whether a feature is two thirds of the way to a change, by its evidence and by how far it went."""
     bound, d = squared_quantile(h), ring.shape[1]
@@ -271,14 +277,14 @@ def in_doubt(
         kind, j = feature // d, feature % d
         if 3.0 * readings[RUNNING + N_RUNNING * kind + EVIDENCE, j] < 2.0 * h or unknown(ring[N_SLOT * now + 2, j]):
             continue
-        if 3.0 * strangeness(known, readings, ring, now, feature, scaled, reference_age) >= 2.0 * bound:
+        if 3.0 * strangeness(known, readings, ring, now, feature, watched, reference_age) >= 2.0 * bound:
             return True
     return False
 
 
 @kernel_in_place
 def departure(
-    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, scaled: float, reference_age: float, h: float
+    known: FloatArray, readings: FloatArray, ring: FloatArray, now: int, watched: float, reference_age: float, h: float
 ) -> tuple[int, int, int]:
     """The feature that left (its column, plus d for spreads; -1: none), batches where it went and since it began to."""
     found: Any = np.int64(-1)
@@ -301,7 +307,7 @@ def departure(
             near += 1
         if near < 2 or running[EVIDENCE, j] <= most:
             continue
-        if strangeness(known, readings, ring, now, feature, scaled, reference_age) >= bound:
+        if strangeness(known, readings, ring, now, feature, watched, reference_age) >= bound:
             found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
     return found, batches, length
 
@@ -312,7 +318,7 @@ def settle(
     readings: FloatArray,
     ring: FloatArray,
     now: int,
-    scaled: float,
+    watched: float,
     slowest: float,
     h: float,
     most_batches: int,
@@ -326,136 +332,9 @@ def settle(
         running[EVIDENCE, j] = h
         if running[RUN, j] >= most_batches:
             n: Any = min(np.int64(running[RUN, j]), RING - 1)
-            away, variance = latest(ring, now, kind, j, n) - running[REFERENCE, j], widest(block, j)
-            block[REACH, j] += max(n / (scaled + n), slowest) * (min(away * away, OUTLIER * variance) - block[REACH, j])
+            away, variance = latest(ring, now, kind, j, n) - running[REFERENCE, j], widest(block, running, j)
+            rate, square = max(n / (watched + n), slowest), min(away * away, OUTLIER * variance)
+            running[REACH, j] += rate * (square - running[REACH, j])
             running[REFERENCE, j] += away
             running[STRAY, j], running[MISS, j] = latest(ring, now, kind, j, 1) - running[REFERENCE, j], 0.0
             running[EVIDENCE, j], running[RUN, j], running[PULL, j] = 0.0, 0.0, 0.0
-
-
-@kernel_in_place
-def gather(readings: FloatArray, ring: FloatArray, now: int, n: int) -> None:
-    """Let the guess be the mean of the latest n batches, or of those in which a column says something."""
-    for j in range(ring.shape[1]):
-        heard = 0
-        for back in range(n):
-            heard += 0 if unknown(ring[N_SLOT * ((now + RING - back) % RING) + 2, j]) else 1
-        for row in range(4):
-            guess = latest(ring, now, row, j, n)
-            if 0 < heard < n:
-                guess = 0.0
-                for back in range(n):
-                    slot = N_SLOT * ((now + RING - back) % RING)
-                    guess += 0.0 if unknown(ring[slot + 2, j]) else ring[slot + row, j]
-                guess /= heard
-                if row >= 2:  # fewer batches, so that its variance / n is right
-                    guess *= n / heard
-            readings[GUESS + row, j] = guess
-
-
-@kernel_in_place
-def column_misfit(known: FloatArray, now: FloatArray, guess: FloatArray, batches: float, n: int, bound: float) -> float:
-    """How far the guess, of n batches, is from what a block knows; above 1 if it is not from there."""
-    worst = 0.0
-    if batches == 0.0 or n == 0:
-        return worst
-    for feature in range(2 * guess.shape[1]):
-        kind, j = feature // guess.shape[1], feature % guess.shape[1]
-        block, first = known[N_KNOWN * kind :], N_KNOWN * kind
-        away = guess[kind, j] - block[LEVEL, j]
-        variance = max(max(block[ERROR, j], now[first + ERROR, j]), max(block[NOISE, j], guess[2 + kind, j]))
-        worst = max(worst, away * away / (variance / n + block[SWAY, j] * (1.0 + 1.0 / batches) + TINY))
-    return normalised(worst, batches + PRIOR) / bound
-
-
-@kernel_in_place
-def column_distance(known: FloatArray, now: FloatArray, there: FloatArray, doubts: FloatArray, step: int) -> float:
-    """Squared distance of a block from ``there``, in variances, by columns that are known in both.
-
-    Rows 0 and ``step`` of ``there`` are levels, those of ``doubts`` tell if they are known.
-    """
-    total = 0.0
-    for feature in range(2 * known.shape[1]):
-        kind, j = feature // known.shape[1], feature % known.shape[1]
-        first = N_KNOWN * kind
-        if unknown(doubts[step * kind, j]) or unknown(known[first + SWAY, j]):
-            continue
-        away = there[step * kind, j] - known[first + LEVEL, j]
-        variance = max(
-            max(now[first + ERROR, j], now[first + NOISE, j]), max(known[first + ERROR, j], known[first + NOISE, j])
-        )
-        total += away * away / max(variance, TINY)
-    return total
-
-
-@kernel_in_place
-def better_by(
-    known: FloatArray,
-    now: FloatArray,
-    readings: FloatArray,
-    ages: FloatArray,
-    scaled: float,
-    reference_age: float,
-    n: int,
-    h: float,
-) -> float:
-    """By how much a waiting block explains the guess better than the reference does: one feature, or all together.
-
-    Not at all if all together speak for the reference. The larger variance of the two counts, and how far levels of
-    the block wander beyond it.
-    """
-    together, most, tails = 0.0, 0.0, 2.0 * (scaled + PRIOR)
-    weight = 0.5 * n / (1.0 + n / min(ages[KNOWN], reference_age))
-    for feature in range(2 * known.shape[1]):
-        kind, j = feature // known.shape[1], feature % known.shape[1]
-        first = N_KNOWN * kind
-        guess, error = readings[GUESS + kind, j], readings[GUESS + 2 + kind, j]
-        variance = max(
-            max(known[first + ERROR, j], now[first + ERROR, j]), max(known[first + NOISE, j], now[first + NOISE, j])
-        )
-        variance = max(variance, error) + max(known[first + SWAY, j] - known[first + ERROR, j], 0.0) + TINY
-        here, there = guess - readings[RUNNING + N_RUNNING * kind + REFERENCE, j], guess - known[first + LEVEL, j]
-        here, there = here * here, there * there
-        gain = min(here / (variance + here / tails), h) - min(there / (variance + there / tails), h)
-        together += gain
-        most = max(most, weight * gain)
-    return max(most, weight * together) if together > 0.0 else 0.0
-
-
-@kernel_in_place
-def go_on(
-    known: FloatArray, old: FloatArray, readings: FloatArray, batch: FloatArray, n: int, new: bool, moved: bool
-) -> None:
-    """Let the guess, of n batches, be the reference from here on, ``batch`` being the last of them.
-
-    It is the level of a new block, too, which inherits the variances of the old one, larger where its batches are
-    noisier. A recalled block that has not ``moved`` knows its levels: the guess counts by how far they wander, beside
-    its own error. Of a silent column a recalled block expects what it knew, and a new one what was expected before.
-    """
-    for kind in range(2):
-        block, before = known[N_KNOWN * kind :], old[N_KNOWN * kind :]
-        running = readings[RUNNING + N_RUNNING * kind :]
-        for j in range(batch.shape[1]):
-            guess, error = readings[GUESS + kind, j], readings[GUESS + 2 + kind, j]
-            silent = unknown(error)
-            if new and silent:
-                for k in range(ERROR, N_KNOWN):
-                    block[k, j] = before[k, j]
-                guess = running[REFERENCE, j]
-                block[LEVEL, j], block[SWAY, j] = guess, SILENT
-            elif new:
-                noise = before[NOISE, j]
-                ratio = max(1.0, error / noise) if noise > 0.0 else 1.0
-                for k in range(ERROR, NOISE):
-                    block[k, j] = ratio * before[k, j]
-                block[LEVEL, j], block[SWAY, j], block[NOISE, j] = guess, 0.0, max(error, noise)
-            elif silent:
-                guess = running[REFERENCE, j] if unknown(block[SWAY, j]) else block[LEVEL, j]
-            elif not moved:
-                away, doubt = guess - block[LEVEL, j], max(max(block[ERROR, j], block[NOISE, j]), error) / n
-                wander = max(block[SWAY, j] - block[ERROR, j], 0.0)
-                guess = block[LEVEL, j] + wander / (wander + doubt + TINY) * away
-            for k in range(STRAY, N_RUNNING):
-                running[k, j] = 0.0
-            running[REFERENCE, j] = guess
-            running[STRAY, j] = 0.0 if silent or unknown(batch[2, j]) else batch[kind, j] - guess

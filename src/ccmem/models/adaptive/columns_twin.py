@@ -17,13 +17,12 @@ class Known:
     """What a block knows of its features; every array has a row of means and a row of spreads."""
 
     def __init__(self, width: int) -> None:
-        self.level, self.sway, self.error, self.reach, self.carry, self.echo, self.noise = np.zeros((7, 2, width))
-        self.batches = self.scaled = 0.0
+        self.level, self.sway, self.noise = np.zeros((3, 2, width))
+        self.batches = 0.0
 
     def rows(self) -> FloatArray:
         """As the kernel lays them out."""
-        known = (self.level, self.sway, self.error, self.reach, self.carry, self.echo, self.noise)
-        return np.concatenate([[row[kind] for row in known] for kind in range(2)])
+        return np.concatenate([[row[kind] for row in (self.level, self.sway, self.noise)] for kind in range(2)])
 
 
 class Batch(NamedTuple):
@@ -63,6 +62,8 @@ class Columns:
         self.turned = False  # whether a column has just been heard for the first time
         self.before = np.zeros(width)
         self.R, self.stray, self.miss, self.S, self.run, self.pull = np.zeros((6, 2, width))
+        self.error, self.reach, self.carry, self.echo = np.zeros((4, 2, width))
+        self.watched = 0.0
 
     def fill(self, x: FloatArray, step: int) -> FloatArray:
         """x with what is expected where nothing was read."""
@@ -99,8 +100,9 @@ class Columns:
         self.waiting = [np.where(silent, kept, 0.0) for kept in (n, total, squares, fourths)]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean, variance = self.R[0] + total / n, np.minimum(squares / (2.0 * n), 1e300)
-            tails = (fourths / n / (4.0 * variance * variance) - 1.0) / (4.0 * n)
-            share = np.where(tails > 0.5 / n, tails, 0.5 / n)
+            steps = 4.0 * n * n * variance * variance / np.maximum(fourths, TINY)
+            tails = (1.0 - steps / n) / (4.0 * np.maximum(steps - 2.0, 0.01))
+            share = np.where((tails > 0.5 / n) & (variance > 0.0), np.minimum(tails, 1.0), 0.5 / n)
             rounding = 1e-7 * mean * (1e-7 * mean)
             error = np.array([variance / n + rounding, variance * share + rounding])
         f, held = np.array([mean, np.sqrt(variance)]), self.ring[-1].f if self.ring else np.zeros((2, self.width))
@@ -141,6 +143,7 @@ class Columns:
             block.__init__(self.width)  # type: ignore[misc]
             block.level, block.noise = np.where(heard, f, 0.0), np.where(heard, error, 0.0)
             block.sway, block.batches = np.where(heard, np.zeros((2, self.width)), SILENT), 1.0
+            self.error, self.reach, self.carry, self.echo = np.zeros((4, 2, self.width))
         self.R, self.reference_age = np.where(heard, f, self.R), 1
         self.stray, self.miss, self.S, self.run, self.pull = np.zeros((5, 2, self.width))
 
@@ -153,14 +156,14 @@ class Columns:
         kept = [x.copy() for x in (self.S, self.run, self.pull, self.stray, self.miss)]
         stray = f - self.R
         floor = np.maximum(block.noise, TINY)
-        V = np.maximum(block.error, floor)
-        trust = block.scaled / (block.scaled + 4.0)
-        phi = np.clip(trust * block.carry / (block.reach + TINY), 0.0, 0.95)
-        left = np.clip(trust * block.echo / V, 0.0, 0.95)
+        V = np.maximum(self.error, floor)
+        trust = self.watched / (self.watched + 4.0)
+        phi = np.clip(trust * self.carry / (self.reach + TINY), 0.0, 0.95)
+        left = np.clip(trust * self.echo / V, 0.0, 0.95)
         e = stray - phi * self.stray
-        if block.scaled >= 4.0:
+        if self.watched >= 4.0:
             spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.reference_age), error)
-            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (block.scaled + 4.0)) + TINY), h))
+            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (self.watched + 4.0)) + TINY), h))
             signed = np.where(e > 0.0, z, -z)
             running = self.S > 0.0
             k = np.maximum(1.0, np.abs(self.pull) / np.maximum(self.run, 1.0))
@@ -171,28 +174,28 @@ class Columns:
             begins = self.S <= 0.0
             self.S = np.where(begins, np.maximum(0.0, z - 0.5), self.S)
             self.run, self.pull = np.where(begins, 1.0, self.run), np.where(begins, signed, self.pull)
-        most = float(self.S[:, ~same].max(initial=0.0)) if block.scaled >= 4.0 else 0.0
+        most = float(self.S[:, ~same].max(initial=0.0)) if self.watched >= 4.0 else 0.0
         keeps = h < 3.0 * self.S
         if not learns:
             keeps[:] = True
         keeps |= same
-        if block.scaled >= 2.0:
+        if self.watched >= 2.0:
             e = np.where(e * e > 16.0 * np.maximum(V, error), np.copysign(np.sqrt(16.0 * np.maximum(V, error)), e), e)
-        limit = 16.0 * np.maximum(np.maximum(block.reach, floor), error)
-        far = (stray * stray > limit) & (block.scaled >= 2.0)
+        limit = 16.0 * np.maximum(np.maximum(self.reach, floor), error)
+        far = (stray * stray > limit) & (self.watched >= 2.0)
         bounded = np.where(far, np.copysign(np.sqrt(limit), stray), stray)
-        rate, rate_m = max(1.0 / (block.scaled + 1.0), slowest), max(1.0 / (block.batches + 1.0), slowest)
+        rate, rate_m = max(1.0 / (self.watched + 1.0), slowest), max(1.0 / (block.batches + 1.0), slowest)
         rate_r = max(1.0 / (self.reference_age + 1.0), self.q.batch * self.q.reference_rate)
         away = f - block.level
 
         def moved(old: FloatArray, step: FloatArray) -> FloatArray:
             return np.where(keeps, old, old + step)
 
-        error_step, echo_step = rate * (e * e - block.error), rate * (e * self.miss - block.echo)
-        carry_step = rate * (bounded * self.stray - block.carry)
-        block.error, block.echo = moved(block.error, error_step), moved(block.echo, echo_step)
-        block.reach = moved(block.reach, rate * (bounded * bounded - block.reach))
-        block.carry = moved(block.carry, carry_step)
+        error_step, echo_step = rate * (e * e - self.error), rate * (e * self.miss - self.echo)
+        carry_step = rate * (bounded * self.stray - self.carry)
+        self.error, self.echo = moved(self.error, error_step), moved(self.echo, echo_step)
+        self.reach = moved(self.reach, rate * (bounded * bounded - self.reach))
+        self.carry = moved(self.carry, carry_step)
         self.R = moved(self.R, rate_r * stray)
         block.sway = moved(block.sway, rate_m * ((1.0 - rate_m) * away * away - block.sway))
         block.level, block.noise = moved(block.level, rate_m * away), moved(block.noise, rate_m * (error - block.noise))
@@ -204,8 +207,8 @@ class Columns:
         first = new & (block.noise[0] == 0.0)
         self.turned, new = bool(first.any()), new & (first | learns)
         if new.any():
-            block.error, block.reach = (np.where(first, 16.0 * error, old) for old in (block.error, block.reach))
-            block.carry, block.echo = (np.where(first, 0.0, old) for old in (block.carry, block.echo))
+            self.error, self.reach = (np.where(first, 16.0 * error, old) for old in (self.error, self.reach))
+            self.carry, self.echo = (np.where(first, 0.0, old) for old in (self.carry, self.echo))
             block.level, block.sway = np.where(new, f, block.level), np.where(new, 0.0, block.sway)
             block.noise, self.R = np.where(new, error, block.noise), np.where(new, f, self.R)
             self.S, self.run, self.pull, self.stray, self.miss = (
@@ -214,7 +217,7 @@ class Columns:
         if learns:
             self.reference_age += 1
             block.batches += 1.0
-            block.scaled += 1.0
+            self.watched += 1.0
         self.voice = most
         return most
 
@@ -240,11 +243,11 @@ class Columns:
         """z^2 of how far its run has taken a feature, by how far it wanders."""
         n = min(int(self.run[kind, j]), 4)
         away = self.latest(n).f[kind, j] - self.R[kind, j]
-        V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
-        r = block.carry[kind, j] / V
-        r = min(max(r + (1.0 + 3.0 * r) / (block.scaled + 4.0), 0.0), 0.98)
+        V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
+        r = self.carry[kind, j] / V
+        r = min(max(r + (1.0 + 3.0 * r) / (self.watched + 4.0), 0.0), 0.98)
         share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
-        return student(away * away / (V * share), block.scaled * (1.0 - r) / (1.0 + r) + 4.0)
+        return student(away * away / (V * share), self.watched * (1.0 - r) / (1.0 + r) + 2.0)
 
     def see_doubt(self, block: Known, reference_age: float) -> None:
         """Whether slots wait."""
@@ -281,26 +284,26 @@ class Columns:
             if self.run[kind, j] >= self.q.most_batches:
                 n = min(int(self.run[kind, j]), 4)
                 away = self.latest(n).f[kind, j] - self.R[kind, j]
-                V = max(block.reach[kind, j], block.error[kind, j], block.noise[kind, j], TINY)
-                rate = max(n / (block.scaled + n), self.q.batch * self.q.slowest_rate)
-                block.reach[kind, j] += rate * (min(away * away, 16.0 * V) - block.reach[kind, j])
+                V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
+                rate = max(n / (self.watched + n), self.q.batch * self.q.slowest_rate)
+                self.reach[kind, j] += rate * (min(away * away, 16.0 * V) - self.reach[kind, j])
                 self.R[kind, j] += away
                 self.stray[kind, j], self.miss[kind, j] = self.ring[-1].f[kind, j] - self.R[kind, j], 0.0
                 self.S[kind, j] = self.run[kind, j] = self.pull[kind, j] = 0.0
 
-    def misfit(self, block: Known, now: Known, n: int) -> float:
+    def misfit(self, block: Known, n: int) -> float:
         """How far the latest n batches are from a block; above 1 if they are not from there."""
         if block.batches == 0.0 or n == 0:
             return 0.0
         guess = self.guess(n)
-        V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, guess.error))
+        V = np.maximum(self.error, np.maximum(block.noise, guess.error))
         away = guess.f - block.level
         worst = (away * away / (V / n + block.sway * (1.0 + 1.0 / block.batches) + TINY)).max()
         return student(float(worst), block.batches + 4.0) / self.bound
 
     def distance(self, block: Known, now: Known, there: FloatArray, doubt: FloatArray) -> float:
         """From a block to levels, in variances; by columns known in both."""
-        V = np.maximum(np.maximum(now.error, now.noise), np.maximum(block.error, block.noise))
+        V = np.maximum(self.error, np.maximum(now.noise, block.noise))
         terms = (there - block.level) * (there - block.level) / np.maximum(V, TINY)
         return float(sum(terms[(doubt < 1e300) & (block.sway < 1e300)].tolist()))
 
@@ -314,7 +317,7 @@ class Columns:
         if len(batches) < 3:
             return told, told // 2 + b
         g = self.latest(2)
-        V = np.maximum(np.maximum(block.error, block.noise), np.maximum(g.error, TINY))
+        V = np.maximum(np.maximum(self.error, block.noise), np.maximum(g.error, TINY))
         shift = g.f - self.R
         far = shift * shift / V
         top = float(far.max())
@@ -341,42 +344,43 @@ class Columns:
     def gain(self, block: Known, now: Known, n: int) -> float:
         """By how much a block explains the latest n batches better than the reference: by one feature, or by all."""
         guess = self.guess(n)
-        V = np.maximum(np.maximum(block.error, now.error), np.maximum(block.noise, now.noise))
-        V = np.maximum(V, guess.error) + np.maximum(block.sway - block.error, 0.0) + TINY
+        V = np.maximum(self.error, np.maximum(block.noise, now.noise))
+        V = np.maximum(V, guess.error) + np.maximum(block.sway - self.error, 0.0) + TINY
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
-        tails = 2.0 * (now.scaled + 4.0)
+        tails = 2.0 * (self.watched + 4.0)
         gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
         weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.reference_age)))
         together = sum(gains.ravel().tolist())
         return max(float((weight * gains).max()), weight * together) if together > 0.0 else 0.0
 
-    def go_on(self, block: Known, old: Known, n: int, new: bool, moved: bool) -> None:
-        """Let the latest n batches be the reference; a new block begins with them and the old one's variances."""
+    def go_on(self, block: Known, old: Known, n: int, new: bool) -> None:
+        """Let the latest n batches be the reference; a new block begins with them."""
         for x in self.rows:
             self.before = np.where(np.isnan(x), self.before, x)
         self.rows, self.directions, self.waiting = [], [], [np.zeros(self.width)] * 4
         self.fresh = self.partial = 0
         self.doubt, self.stayed, self.reference_age = False, n, n
         if new:
-            block.scaled, block.batches = min(old.scaled, 8.0), float(n)
+            self.watched, block.batches = min(self.watched, 16.0), float(n)
+        else:
+            self.reference_age = max(n, int(min(block.batches, 1.0 / (self.q.batch * self.q.reference_rate))))
         if n == 0:
             return
         guess = self.guess(n)
         f, silent = guess.f, ~guess.heard()
         expected = self.R if new else np.where(block.sway < 1e300, block.level, self.R)
         if new:
-            larger = np.maximum(1.0, np.where(silent, 0.0, guess.error) / np.where(old.noise > 0.0, old.noise, 1.0))
-            ratio = np.where(old.noise > 0.0, larger, 1.0)
-            block.error, block.reach = ratio * old.error, ratio * old.reach
-            block.carry, block.echo = ratio * old.carry, ratio * old.echo
-            for name in ("error", "reach", "carry", "echo"):
-                setattr(block, name, np.where(silent, getattr(old, name), getattr(block, name)))
             block.level = np.where(silent, expected, f)
             block.sway = np.where(silent, np.full_like(f, SILENT), 0.0)
             block.noise = np.where(silent, old.noise, np.maximum(guess.error, old.noise))
-        elif not moved:
-            away, doubt = f - block.level, np.maximum(np.maximum(block.error, block.noise), guess.error) / n
-            wander = np.maximum(block.sway - block.error, 0.0)
+        known = (old.noise > 0.0) & (block.noise > 0.0)
+        ratio = np.where(known, block.noise / np.where(known, old.noise, 1.0), 1.0)
+        self.error, self.reach = ratio * self.error, ratio * self.reach
+        self.carry, self.echo = ratio * self.carry, ratio * self.echo
+        if not new:
+            away, doubt = f - block.level, np.maximum(np.maximum(self.error, block.noise), guess.error) / n
+            moved = away * away - self.bound * (doubt + block.sway)
+            wander = np.maximum(np.maximum(block.sway - self.error, moved), 0.0)
             f = block.level + wander / (wander + doubt + TINY) * away
         self.R = np.where(silent, expected, f)
         self.stray = np.where(silent | ~self.ring[-1].heard(), 0.0, self.ring[-1].f - f)

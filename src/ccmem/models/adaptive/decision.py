@@ -19,9 +19,7 @@ from ccmem.models.adaptive.batches import close
 from ccmem.models.adaptive.columns import (
     DOUBT,
     FRESH,
-    GUESS,
     INHERITED,
-    KNOWN,
     LATEST,
     N_KNOWN,
     N_RUNNING,
@@ -31,15 +29,10 @@ from ccmem.models.adaptive.columns import (
     RING,
     ROWS,
     RUNNING,
-    SCALED,
     STAYED,
     SWAY,
-    better_by,
-    column_distance,
-    column_misfit,
+    WATCHED,
     departure,
-    gather,
-    go_on,
     in_doubt,
     latest,
     least_evidence,
@@ -52,6 +45,7 @@ from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
 from ccmem.models.adaptive.missing import close_some, forget_waiting, hear, next_heard, tally
 from ccmem.models.adaptive.onset import rows_since_change
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
+from ccmem.models.adaptive.waiting import better_by, column_distance, column_misfit, gather, go_on
 
 SIZE, BATCHES, AGAINST, LAST, FILLED, CERTAIN, LEAD = range(OWN_BLOCK, OWN_BLOCK + 7)
 """Own places in ``counters``: units of the block in use, full batches of a suspicion and how many are against, which
@@ -61,7 +55,7 @@ candidate it began to."""
 OWN_COUNTERS = (
     *BlockMemory._own_counters,
     *["size", "batches", "against", "last", "filled", "certain", "lead"],
-    *["rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial"],
+    *["rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial", "watched"],
 )
 RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
 """Rows of ``vectors``; deviations take turns in two rows."""
@@ -143,28 +137,30 @@ def evidence_for_change(state: Any, settings: Any) -> float:
 
 
 @kernel_in_place
-def use_columns(state: Any, block: int, before: int, n: int, new: bool, moved: bool) -> None:
+def use_columns(state: Any, settings: Any, block: int, before: int, n: int, new: bool) -> None:
     """Go on with ``block``, the latest n batches being what is known of its columns now."""
     counters = state.counters
     counters[ROWS] = counters[DOUBT] = counters[FRESH] = counters[PARTIAL] = 0
     counters[STAYED] = counters[REFERENCE_AGE] = n
     forget_waiting(state.missing)
     if new:
-        state.ages[block, SCALED] = min(state.ages[before, SCALED], INHERITED)
-        state.ages[block, KNOWN] = n
+        counters[WATCHED] = min(counters[WATCHED], np.int64(INHERITED))
+        state.ages[block] = n
+    else:  # levels that a block knows are not learned anew from a few batches
+        span = 1.0 / (settings.batch * settings.reference_rate)
+        counters[REFERENCE_AGE] = max(n, np.int64(min(state.ages[block], span)))
     if n > 0:
-        last = N_SLOT * counters[LATEST]
-        gather(state.readings, state.ring, counters[LATEST], n)
-        go_on(
-            state.columns[block], state.columns[before], state.readings, state.ring[last : last + N_SLOT], n, new, moved
-        )
+        last, bound = N_SLOT * counters[LATEST], squared_quantile(evidence_for_change(state, settings))
+        gather(state.guess, state.ring, counters[LATEST], n)
+        known, old, batch = state.columns[block], state.columns[before], state.ring[last : last + N_SLOT]
+        go_on(known, old, state.readings, state.guess, batch, n, new, bound)
 
 
 @kernel_in_place
-def use(state: Any, block: int, total: int, new: bool, moved: bool) -> None:
+def use(state: Any, settings: Any, block: int, total: int, new: bool) -> None:
     """Go on with ``block``, the candidate, a mean of ``total`` samples, being what is known of it now."""
     counters, scalars = state.counters, state.scalars
-    use_columns(state, block, counters[POINTER], min(counters[FRESH], RING), new, moved)
+    use_columns(state, settings, block, counters[POINTER], min(counters[FRESH], RING), new)
     if block != counters[POINTER]:
         for k in range(counters[SIZE]):  # the block left has changed while it was in use
             state.partners[state.members[k]] = TO_FIND
@@ -203,11 +199,11 @@ def has_moved(state: Any, settings: Any, block: int, by_column: float) -> bool:
     """Whether the candidate, that does not fit ``block``, is so much nearer to it than all others that it has moved."""
     known, now, nearest = state.columns[block], state.columns[state.counters[POINTER]], np.inf
     for other in range(state.counters[BLOCKS]):
-        if other != block and state.ages[other, KNOWN] > 0.0:
+        if other != block and state.ages[other] > 0.0:
             there = state.columns[other]
-            nearest = min(nearest, column_distance(known, now, there, there[SWAY:], N_KNOWN))
-    guess = state.readings[GUESS : GUESS + 4]
-    if column_distance(known, now, guess, guess[2:], 1) < settings.clearly_nearest * nearest:
+            nearest = min(nearest, column_distance(known, now, state.readings, there, there[SWAY:], N_KNOWN))
+    far = column_distance(known, now, state.readings, state.guess, state.guess[2:], 1)
+    if state.counters[FRESH] > 0 and far < settings.clearly_nearest * nearest:
         return True
     return by_column <= 1.0 and clearly_nearest(state, settings, block)
 
@@ -226,13 +222,12 @@ def decide(state: Any, settings: Any, total: int) -> None:
     pointer, blocks, last = counters[POINTER], counters[BLOCKS], counters[BATCHES] >= settings.most_batches
     n, bound = min(counters[FRESH], RING), squared_quantile(evidence_for_change(state, settings))
     if n > 0:
-        gather(state.readings, state.ring, counters[LATEST], n)
-    now, guess = state.columns[pointer], state.readings[GUESS : GUESS + 4]
+        gather(state.guess, state.ring, counters[LATEST], n)
     best: Any = np.int64(UNKNOWN)  # not a plain -1, for which functions would be compiled
     least, by_column = np.inf, 0.0
     for block in range(blocks):
         if block != pointer:
-            column = column_misfit(state.columns[block], now, guess, state.ages[block, KNOWN], n, bound)
+            column = column_misfit(state.columns[block], state.readings, state.guess, state.ages[block], n, bound)
             ratio = max(column, misfit(state, settings, block, total, settings.z_new))
             if ratio < least:
                 best, least, by_column = block, ratio, column
@@ -249,7 +244,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
         else:
             tell(state, settings, RECALL, best, total + counters[LEAD])
         begin(state, best, pointer, total)
-        use(state, best, total, True, False)
+        use(state, settings, best, total, True)
     elif last or (
         counters[BATCHES] >= (settings.least_batches if counters[CERTAIN] else settings.recall_batches)
         and (moved or max(by_column, misfit(state, settings, best, total, settings.z_recall)) <= 1.0)
@@ -260,22 +255,22 @@ def decide(state: Any, settings: Any, total: int) -> None:
             statistics[WANDER] = distance
             statistics[WANDER + 1] = 3.0 * distance * distance  # as of one dimension
         tell(state, settings, RECALL, best, total + counters[LEAD])
-        use(state, best, total, False, moved)
+        use(state, settings, best, total, False)
 
 
 @kernel_in_place
 def race(state: Any, settings: Any, h: float) -> bool:
     """Whether a waiting block explains a certain shift so much better that it has returned; then ask for it."""
-    counters, pointer, n = state.counters, state.counters[POINTER], min(state.counters[STAYED], 3)
-    now, guess, scaled = state.columns[pointer], state.readings[GUESS : GUESS + 4], state.ages[pointer, SCALED]
-    gather(state.readings, state.ring, counters[LATEST], n)
+    counters, n = state.counters, min(state.counters[STAYED], 3)
+    pointer, age, watched = counters[POINTER], float(counters[REFERENCE_AGE]), float(counters[WATCHED])
+    gather(state.guess, state.ring, counters[LATEST], n)
     best: Any = np.int64(UNKNOWN)
-    most, bound = h, squared_quantile(h)
+    now, most, bound = state.columns[pointer], h, squared_quantile(h)
     for block in range(counters[BLOCKS]):
-        if block != pointer and state.ages[block, KNOWN] > 0.0:
-            known, ages = state.columns[block], state.ages[block]
-            gain = better_by(known, now, state.readings, ages, scaled, float(counters[REFERENCE_AGE]), n, h)
-            if gain > most and column_misfit(known, now, guess, ages[KNOWN], n, bound) <= 1.0:
+        known, batches = state.columns[block], state.ages[block]
+        if block != pointer and batches > 0.0:
+            gain = better_by(known, now, state.readings, state.guess, batches, watched, age, n, h)
+            if gain > most and column_misfit(known, state.readings, state.guess, batches, n, bound) <= 1.0:
                 best, most = block, gain
     if best == UNKNOWN:
         return False
@@ -313,7 +308,7 @@ def answer(state: Any, settings: Any) -> None:
         decide(state, settings, total)
     else:
         tell(state, settings, RECALL, block, total)
-        use(state, block, total, False, False)
+        use(state, settings, block, total, False)
     counters[SEEN] += 1
 
 
@@ -336,11 +331,12 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
     counters[STAYED] += 1
     if counters[CERTAIN]:
         return False
-    known, ages, batch = state.columns[pointer], state.ages[pointer], ring[N_SLOT * slot : N_SLOT * slot + N_SLOT]
-    if counters[REFERENCE_AGE] == 0 or ages[KNOWN] == 0.0:
-        start(known, readings, batch, ages[KNOWN] == 0.0)
-        counters[REFERENCE_AGE], ages[KNOWN] = 1, max(ages[KNOWN], 1.0)
+    known, batch = state.columns[pointer], ring[N_SLOT * slot : N_SLOT * slot + N_SLOT]
+    if counters[REFERENCE_AGE] == 0 or state.ages[pointer] == 0.0:
+        start(known, readings, batch, state.ages[pointer] == 0.0)
+        counters[REFERENCE_AGE], state.ages[pointer] = 1, max(state.ages[pointer], 1.0)
         return False
+    watched = float(counters[WATCHED])
     h, most = evidence_for_change(state, settings), 0.0
     learns = counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches
     slowest, reference_age = settings.batch * settings.slowest_rate, float(counters[REFERENCE_AGE])
@@ -354,7 +350,8 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
                 readings[RUNNING + N_RUNNING * kind : RUNNING + N_RUNNING * kind + N_RUNNING],
                 batch[kind],
                 batch[2 + kind],
-                ages,
+                state.ages[pointer],
+                watched,
                 reference_age,
                 slowest,
                 settings.batch * settings.reference_rate,
@@ -371,15 +368,16 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
         forget_direction(state)
     if learns:
         counters[REFERENCE_AGE] += 1
-        ages[KNOWN] += 1.0
-        ages[SCALED] += 1.0
+        state.ages[pointer] += 1.0
+        counters[WATCHED] += 1
+        watched += 1.0
     state.scalars[MOST_EVIDENCE] = most
     counters[DOUBT] = 0
-    if 3.0 * most >= 2.0 * h and in_doubt(known, readings, ring, slot, ages[SCALED], reference_age, h):
+    if 3.0 * most >= 2.0 * h and in_doubt(known, readings, ring, slot, watched, reference_age, h):
         counters[DOUBT] = 1
     if most < h:
         return False
-    feature, n, run = departure(known, readings, ring, slot, ages[SCALED], reference_age, h)
+    feature, n, run = departure(known, readings, ring, slot, watched, reference_age, h)
     if feature >= 0:
         counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
         counters[LEAD] = (run - n) * settings.batch
@@ -388,5 +386,5 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
         return True
     if counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h):
         return True
-    settle(known, readings, ring, slot, ages[SCALED], slowest, h, settings.most_batches)
+    settle(known, readings, ring, slot, watched, slowest, h, settings.most_batches)
     return False

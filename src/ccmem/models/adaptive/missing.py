@@ -167,10 +167,10 @@ def hear(known: FloatArray, readings: FloatArray, batch: FloatArray, learns: boo
         for kind in range(2):
             block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
             if new:  # the others' age says nothing about it
-                block[ERROR, j] = block[REACH, j] = OUTLIER * batch[2 + kind, j]
-                block[CARRY, j] = block[ECHO, j] = 0.0
+                running[ERROR, j] = running[REACH, j] = OUTLIER * batch[2 + kind, j]
+                running[CARRY, j] = running[ECHO, j] = 0.0
             block[LEVEL, j], block[SWAY, j], block[NOISE, j] = batch[kind, j], 0.0, batch[2 + kind, j]
-            for k in range(N_RUNNING):
+            for k in range(ERROR):
                 running[k, j] = 0.0
             running[REFERENCE, j] = batch[kind, j]
     return first

@@ -28,10 +28,9 @@ from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive.blindness import MANY, WARNING, blind_witnesses
 from ccmem.models.adaptive.columns import (
-    KNOWN,
     LATEST,
     LEVEL,
-    N_AGES,
+    N_GUESS,
     N_KNOWN,
     N_READINGS,
     N_SLOT,
@@ -113,8 +112,8 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring", "missing", "filled")
-    _derived = ("partners", "costs", "members", "filled")
+    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring", "missing", "filled", "guess")
+    _derived = ("partners", "costs", "members", "filled", "guess")
     _takes_missing = True
     _labelled_kernel = staticmethod(learn_labelled)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike", "_said_blind")
@@ -174,7 +173,7 @@ class AdaptiveCCM(BlockMemory):
             warnings.warn(WARNING.format(seen), stacklevel=4)
 
     def _profile(self, block: int) -> Profile:
-        if self._started().ages[block, KNOWN] == 0:
+        if self._started().ages[block] == 0:
             return super()._profile(block)
         return Profile(self.block_levels_[block], self.block_spreads_[block], own_units=True)
 
@@ -186,7 +185,7 @@ class AdaptiveCCM(BlockMemory):
             return winners
         state, blocks = self._state, self._state.unit_blocks[: self.n_units_]
         may_win = self._may_win() if competes is None else self._may_win() & competes
-        able = np.isin(np.arange(self.n_blocks_), blocks[may_win]) & (state.ages[: self.n_blocks_, KNOWN] > 0)
+        able = np.isin(np.arange(self.n_blocks_), blocks[may_win]) & (state.ages[: self.n_blocks_] > 0)
         levels, spreads = self.block_levels_, self.block_spreads_
         spreads = np.maximum(spreads, ROUNDING * np.abs(levels) + TINY)
         found = blocks[winners]
@@ -287,7 +286,7 @@ class AdaptiveCCM(BlockMemory):
             "vectors": ((N_VECTORS, n_features), dtype),
             "scalars": ((N_SCALARS,), np.float64),
             "columns": ((None, 2 * N_KNOWN, n_features), np.float64),
-            "ages": ((None, N_AGES), np.float64),
+            "ages": ((None,), np.float64),
             "readings": ((N_READINGS, n_features), np.float64),
             "ring": ((RING * N_SLOT, n_features), np.float64),
             "missing": (((0, N_MISSING), n_features), np.float64),
@@ -307,6 +306,7 @@ class AdaptiveCCM(BlockMemory):
             "costs": np.zeros(rows),
             "members": np.zeros(rows, np.int64),
             "filled": filled,
+            "guess": np.zeros((N_GUESS, prototypes.shape[1])),
         }
 
     def _grow(self, row: FloatArray) -> None:

@@ -52,7 +52,8 @@ def variance_of(state: Any, feature: int) -> float:
     kind, j = feature // d, feature % d
     known, now = state.columns[state.counters[POINTER]], state.counters[LATEST]
     error = latest(state.ring, now, 2 + kind, j, SURE)
-    return max(max(known[N_KNOWN * kind + ERROR, j], known[N_KNOWN * kind + NOISE, j]), max(error, TINY))
+    usual = state.readings[RUNNING + N_RUNNING * kind + ERROR, j]
+    return max(max(usual, known[N_KNOWN * kind + NOISE, j]), max(error, TINY))
 
 
 @kernel_in_place

@@ -37,7 +37,8 @@ class AdaptiveState(NamedTuple):
     missing: FloatArray
     """What is known of missing readings: see :mod:`ccmem.models.adaptive.missing`. No rows until one is missing."""
     filled: FloatArray
-    """Room for a row in which what is missing is filled in."""
+    guess: FloatArray
+    """Room for a row in which what is missing is filled in, and for the mean of the latest batches."""
 
 
 class Tuning(NamedTuple):

@@ -135,9 +135,9 @@ def naive(
         columns.fresh = batches = n_batches
         alarm = n_batches * q.batch + 1
 
-    def use(target: int, total: int, new: bool, moved: bool) -> None:
+    def use(target: int, total: int, new: bool) -> None:
         nonlocal t, alarm, batches, against, filled, previous, certain, lead, w, ww, wb, share, r, count, rr, wr
-        columns.go_on(known[target], known[t], min(columns.fresh, 5), new, moved)
+        columns.go_on(known[target], known[t], min(columns.fresh, 5), new)
         part = 1.0 / total
         alarm = batches = against = filled = lead = 0
         certain, t, previous, w, ww, wb, share = False, target, None, candidate, part, part if new else 0.0, 0.0
@@ -148,7 +148,7 @@ def naive(
         n_batches, least, best, by_column = min(columns.fresh, 5), math.inf, -1, 0.0
         for b, s in enumerate(signatures):
             if b != t:
-                column = columns.misfit(known[b], known[t], n_batches)
+                column = columns.misfit(known[b], n_batches)
                 ratio = max(column, misfit(s, total, z_new))
                 if ratio < least:
                     least, best, by_column = ratio, b, column
@@ -161,8 +161,10 @@ def naive(
                 for b, other in enumerate(known)
                 if b != best and other.batches > 0.0
             ]
-            guess = columns.guess(n_batches)
-            far = columns.distance(known[best], known[t], guess.f, guess.error)
+            far = math.inf
+            if n_batches:
+                guess = columns.guess(n_batches)
+                far = columns.distance(known[best], known[t], guess.f, guess.error)
             moved = far < q.clearly_nearest * min(near, default=math.inf)
             if not moved and by_column <= 1.0:
                 home = signatures[best].mean
@@ -182,7 +184,7 @@ def naive(
             fresh = Signature(candidate, float(total), spread, part)
             fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
             signatures[target] = fresh
-            use(target, total, True, False)
+            use(target, total, True)
         elif last or (
             batches >= (q.least_batches if certain else q.recall_batches)
             and (moved or max(by_column, misfit(signatures[best], total, z_recall)) <= 1.0)
@@ -191,7 +193,7 @@ def naive(
             if moved and far > signatures[best].wander[0]:
                 signatures[best].wander = (far, 3.0 * far * far)
             events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead)))
-            use(best, total, False, moved)
+            use(best, total, False)
 
     def race(step: int) -> bool:
         nonlocal alarm, batches
@@ -199,7 +201,7 @@ def naive(
         for b, block in enumerate(known):
             if b != t and block.batches > 0.0:
                 gain = columns.gain(block, known[t], n_batches)
-                if gain > most and columns.misfit(block, known[t], n_batches) <= 1.0:
+                if gain > most and columns.misfit(block, n_batches) <= 1.0:
                     most, best = gain, b
         if best < 0:
             return False
@@ -209,7 +211,7 @@ def naive(
             alarm = batches = 0
             return False
         events.append(Event("recall", step, t, best, *columns.began(known[t], total)))
-        use(best, total, False, False)
+        use(best, total, False)
         return True
 
     def judge(step: int) -> bool:
@@ -271,7 +273,7 @@ def naive(
             elif not strays(now, 0.0, 0.0):
                 against -= 1
             part, last = 1.0 / total, batches >= q.most_batches
-            speaks = known[t].scaled < 4.0 or columns.voice >= columns.h
+            speaks = columns.watched < 4.0 or columns.voice >= columns.h
             if against >= q.least_batches and speaks:
                 decide(step, total)
             elif against <= 0 or last:

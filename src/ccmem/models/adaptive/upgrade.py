@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.models.adaptive.columns import N_AGES, N_KNOWN, N_READINGS, N_SLOT, RING
+from ccmem.models.adaptive.columns import N_KNOWN, N_READINGS, N_SLOT, RING
 
 _SINCE_COLUMNS = ("certain", "lead", "rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial")
 
@@ -21,10 +21,14 @@ def with_columns(fields: Any) -> Any:
         empty = {
             "scalars": np.append(state["scalars"], 0.0),
             "columns": np.zeros((rows, 2 * N_KNOWN, width)),
-            "ages": np.zeros((rows, N_AGES)),
+            "ages": np.zeros(rows),
             "readings": np.zeros((N_READINGS, width)),
             "ring": np.zeros((RING * N_SLOT, width)),
         }
-        return {**fields, "state": {**state, **empty}, "counters": {**counters, **dict.fromkeys(_SINCE_COLUMNS, 0)}}
+        return {
+            **fields,
+            "state": {**state, **empty},
+            "counters": {**counters, **dict.fromkeys((*_SINCE_COLUMNS, "watched"), 0)},
+        }
     except (TypeError, KeyError, AttributeError, ValueError):
         return fields  # damaged: whoever reads it next says where
