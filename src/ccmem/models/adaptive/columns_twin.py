@@ -366,20 +366,20 @@ class Columns:
             self.reference_age = max(n, int(min(block.batches, 1.0 / (self.q.batch * self.q.reference_rate))))
         if n == 0:
             return
-        guess = self.guess(n)
+        guess, noise = self.guess(n), old.noise  # of the block left, which may be the same
         f, silent = guess.f, ~guess.heard()
         expected = self.R if new else np.where(block.sway < 1e300, block.level, self.R)
         if new:
             block.level = np.where(silent, expected, f)
             block.sway = np.where(silent, np.full_like(f, SILENT), 0.0)
-            block.noise = np.where(silent, old.noise, np.maximum(guess.error, old.noise))
-        known = (old.noise > 0.0) & (block.noise > 0.0)
-        ratio = np.where(known, block.noise / np.where(known, old.noise, 1.0), 1.0)
+            block.noise = np.where(silent, noise, np.maximum(guess.error, noise))
+        known = (noise > 0.0) & (block.noise > 0.0)
+        ratio = np.where(known, block.noise / np.where(known, noise, 1.0), 1.0)
         self.error, self.reach = ratio * self.error, ratio * self.reach
         self.carry, self.echo = ratio * self.carry, ratio * self.echo
         if not new:
             away, doubt = f - block.level, np.maximum(np.maximum(self.error, block.noise), guess.error) / n
-            moved = away * away - self.bound * (doubt + block.sway)
+            moved = away * away - 9.0 * (doubt + block.sway)
             wander = np.maximum(np.maximum(block.sway - self.error, moved), 0.0)
             f = block.level + wander / (wander + doubt + TINY) * away
         self.R = np.where(silent, expected, f)

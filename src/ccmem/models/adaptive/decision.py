@@ -150,10 +150,10 @@ def use_columns(state: Any, settings: Any, block: int, before: int, n: int, new:
         span = 1.0 / (settings.batch * settings.reference_rate)
         counters[REFERENCE_AGE] = max(n, np.int64(min(state.ages[block], span)))
     if n > 0:
-        last, bound = N_SLOT * counters[LATEST], squared_quantile(evidence_for_change(state, settings))
+        last = N_SLOT * counters[LATEST]
         gather(state.guess, state.ring, counters[LATEST], n)
         known, old, batch = state.columns[block], state.columns[before], state.ring[last : last + N_SLOT]
-        go_on(known, old, state.readings, state.guess, batch, n, new, bound)
+        go_on(known, old, state.readings, state.guess, batch, n, new)
 
 
 @kernel_in_place

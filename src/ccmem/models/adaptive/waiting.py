@@ -31,6 +31,9 @@ from ccmem.models.adaptive.columns import (
     unknown,
 )
 
+FAR = 9.0
+"""A level that is so many variances of a batch away has moved."""
+
 
 @kernel_in_place
 def gather(guess: FloatArray, ring: FloatArray, now: int, n: int) -> None:
@@ -123,19 +126,12 @@ def better_by(
 
 @kernel_in_place
 def go_on(
-    known: FloatArray,
-    old: FloatArray,
-    readings: FloatArray,
-    guess: FloatArray,
-    batch: FloatArray,
-    n: int,
-    new: bool,
-    bound: float,
+    known: FloatArray, old: FloatArray, readings: FloatArray, guess: FloatArray, batch: FloatArray, n: int, new: bool
 ) -> None:
     """Let the guess, of n batches, be the reference from here on, ``batch`` being the last of them.
 
     It is the level of a new block, too. A recalled block knows its levels: the guess counts by how far they wander, or
-    have moved beyond what fits, beside its own error. Variances follow the errors of batches, in a new block only
+    have moved, beside its own error. Variances follow the errors of batches, in a new block only
     upwards. Of a silent column a recalled block expects what it knew, and a new one what was expected before.
     """
     for kind in range(2):
@@ -155,7 +151,7 @@ def go_on(
                 expected = running[REFERENCE, j] if unknown(block[SWAY, j]) else block[LEVEL, j]
             elif not new:
                 away, doubt = expected - block[LEVEL, j], max(max(running[ERROR, j], block[NOISE, j]), error) / n
-                moved = away * away - bound * (doubt + block[SWAY, j])
+                moved = away * away - FAR * (doubt + block[SWAY, j])
                 wander = max(max(block[SWAY, j] - running[ERROR, j], moved), 0.0)
                 expected = block[LEVEL, j] + wander / (wander + doubt + TINY) * away
             for k in range(STRAY, ERROR):
