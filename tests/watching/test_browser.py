@@ -152,7 +152,7 @@ def test_columns_are_shown_in_units_of_their_own(chromium: Any) -> None:
         tab.wait_for_selector("#why[open] table")
         assert "column 1" in tab.inner_text("#why table tr:nth-child(2)")
         tab.set_viewport_size({"width": 390, "height": 844})
-        heights = tab.locator("#why .moved td:nth-child(3)").evaluate_all("cells => cells.map(cell => cell.offsetHeight)")
+        heights = tab.locator("#why .moved td:nth-child(3)").evaluate_all("all => all.map(cell => cell.offsetHeight)")
         assert max(heights) < 32  # a number is not broken into two lines
         assert tab.evaluate("document.getElementById('why').scrollWidth <= document.getElementById('why').clientWidth")
         assert page.errors == []
