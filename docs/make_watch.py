@@ -28,8 +28,9 @@ def main() -> None:
                 tab = browser.new_page(viewport={"width": 1280, "height": 800})
                 tab.goto(page.url)
                 tab.wait_for_timeout(2500)
-                tab.screenshot(path=STATIC / f"watch_{kind}.png")
-                if kind == "sensors":
+                if kind == "digits":
+                    tab.screenshot(path=STATIC / "watch_digits.png")
+                else:
                     tab.click("#events button")
                     tab.wait_for_timeout(1500)
                     tab.screenshot(path=STATIC / "watch_why.png")
