@@ -97,6 +97,9 @@ def test_the_page_fills_an_event_appears_a_name_stays(chromium: Any, watched: An
     name.press("Enter")
     playwright.expect(tab.locator("#said")).to_be_visible()
     assert model.memory_.block_names_ == {0: HOSTILE}
+    model.memory_.name_block(1, "from Python")  # not in use now
+    playwright.expect(tab.locator(".card[data-block='1'] .name")).to_have_value("from Python")
+    model.memory_.name_block(1, "")
     tab.reload()
     tab.wait_for_selector(".card")
     assert tab.locator(".card[data-block='0'] .name").input_value() == HOSTILE

@@ -12,6 +12,9 @@ function drawCards() {
     if (!element) { element = newCard(card.block); cardElements.set(card.block, element); }
     if (place.children[index] !== element.root && !place.contains(document.activeElement)) place.insertBefore(element.root, place.children[index] || null);
     else if (!element.root.parentNode) place.append(element.root);
+    const name = known.names[card.block] || "";  // not the card's: it is sent anew only while its block is in use
+    if (document.activeElement !== element.name && element.name.value !== name) element.name.value = name;
+    element.number.hidden = !name;
     if (element.card !== card || (moved && card.bars)) fillCard(element, card, ranges, moved);
   });
   const more = known.n_blocks - known.cards.size;
@@ -34,8 +37,6 @@ function newCard(block) {
 
 function fillCard(element, card, ranges, moved) {
   const before = element.card; element.card = card;
-  if (document.activeElement !== element.name) element.name.value = card.name;
-  element.number.hidden = !card.name;
   const labels = card.labels.filter(([, share]) => share >= 0.0005).map(([label, share]) => `${label} ${(100 * share).toFixed(share > 0.995 ? 0 : 1)}%`).join(", ");
   element.facts.textContent = `${counted(card.wins, "win")} · ${counted(card.units, "unit")} · since ${count(card.born)}${labels ? " · " + labels : ""}`;
   element.mix.hidden = !card.labels.length;
