@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,18 @@ def test_a_demo_does_not_rush_after_a_compile(monkeypatch: pytest.MonkeyPatch) -
     assert slept[0] == 0.0
     assert slept[1:] == pytest.approx([demo.CHUNK_ROWS / shown.speed] * 9)
     assert ended.is_set()
+
+
+@pytest.mark.parametrize(("kind", "chosen", "opened"), [("text", False, 0), ("text", True, 1), ("window", False, 1)])
+def test_no_browser_takes_over_the_terminal(
+    kind: str, chosen: bool, opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    browser: Any = {"text": webbrowser.GenericBrowser, "window": webbrowser.BackgroundBrowser}[kind]("lynx")
+    browser.open = asked.append
+    monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    monkeypatch.delenv("BROWSER", raising=False)
+    if chosen:
+        monkeypatch.setenv("BROWSER", "lynx")
+    with ccmem.watch(small_memory()) as page:
+        assert asked == [page.url] * opened

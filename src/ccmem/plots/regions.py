@@ -53,7 +53,7 @@ def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = 
     side = np.linspace(-reach, reach, POINTS)
     plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     won = memory.predict(plane)
-    shade = np.full(len(plane), 0.4)
+    shade: Any = np.full(len(plane), 0.4)
     if by_direction and (vigilance := getattr(memory, "vigilance", None)) is not None:
         shade[memory.transform(plane)[:, used].max(axis=1) < vigilance] = 0.1
     won, shade = won.reshape(POINTS, POINTS), shade.reshape(POINTS, POINTS, 1)
