@@ -5,6 +5,7 @@
 #   make mutants     planted errors: does a test notice each?
 #   make torture     kills, threads, full disks, mutated checkpoints (ARGS="--minutes 240" for longer)
 #   make docs        the documentation site, into docs/_build/html
+#   make pictures    every picture in docs and README, from the code and from studies/evidence (needs Chromium)
 #   make dist        sdist and wheel, into dist; the wheel is tried in an empty environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
@@ -18,7 +19,7 @@ BROWSER ?=
 IN_BROWSER := $(filter 1,$(BROWSER))
 ARGS ?=
 
-.PHONY: test reproduce bench docs dist clean mutants torture
+.PHONY: test reproduce bench docs pictures dist clean mutants torture
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,11 @@ bench: $(if $(TORCH),$(VENV)/.has-pytorch) $(VENV)/.has-bench
 
 docs: $(VENV)/.has-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+# Those of the gallery are made by make docs, those of the report by make reproduce. ARGS names some of these instead.
+PICTURES := docs/make_pictures.py docs/make_hero.py docs/make_watch.py docs/make_living.py studies/make_charts.py
+pictures: $(VENV)/.has-docs $(VENV)/.has-browser
+	@for script in $(or $(ARGS),$(PICTURES)); do echo "$$script"; PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 
 dist: $(VENV)/.has-dist
 	rm -rf dist

@@ -37,7 +37,7 @@ def draw(
 ) -> Image.Image:
     """The memory as it is now, on the axis of the whole stream."""
     figure = new_figure(width, height)
-    left, right = figure.subfigures(1, 2, width_ratios=[2.5, 1])
+    left, right = figure.subfigures(1, 2, width_ratios=[2, 1])
     plots.timeline(memory, stream=X, alarm=alarm, changes=CHANGES, figure=left)
     plots.blocks(memory, figure=right, title="what each block holds")
     left.axes[-1].set_xlim(0, LENGTH * len(TASKS))

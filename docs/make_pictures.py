@@ -51,7 +51,12 @@ def competition() -> None:
         )
         by_distance.plot(*unit, "o", ms=13, color=BLUE if won else GREY)
         by_distance.annotate(
-            f"{distance:.2f}", (x + unit) / 2, xytext=(5, 5), textcoords="offset points", color=BLUE if won else GREY
+            f"{distance:.2f}",
+            (x + unit) / 2,
+            ha="center",
+            va="center",
+            color=BLUE if won else GREY,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
         )
     by_distance.plot(*x, "*", ms=20, color=ORANGE)
     bare(by_distance, 0, 4, "by distance: the nearest wins")
@@ -150,7 +155,7 @@ def alarm() -> None:
         top.text(1.005, memory.vigilance, "vigilance", va="center", size=10, transform=top.get_yaxis_transform())
         top.set_title(title, loc="left", size=12)
         bottom.step(part, alarms[part], where="mid", color=RED, lw=2, label="alarm")
-        bottom.step(part, recalls[part], where="mid", color=GREEN, lw=2, label="hits of the best waiting block")
+        bottom.step(part, recalls[part], where="mid", color=GREEN, lw=2, label="hits of the best\nwaiting block")
         bottom.axhline(memory.alarm_limit, color=RED, lw=1, ls=":")
         bottom.axhline(memory.recall_limit, color=GREEN, lw=1, ls=":")
         event = next(e for e in memory.events_ if e.step >= change)
@@ -160,13 +165,13 @@ def alarm() -> None:
             axes.spines[["top", "right"]].set_visible(False)
         what = f"new block {event.to_block}" if event.kind == "new_block" else f"block {event.to_block} recalled"
         bottom.annotate(what, (event.step, 13.4), xytext=(6, 0), textcoords="offset points", va="center", weight="bold")
-        top.text(change - 1.5, 0.52, "the task changes here", ha="right", va="center", color=GREY)
+        top.text(change - 1.5, 0.52, "the task changes", size=10, ha="right", va="center", color=GREY)
         top.set(ylim=(0.48, 1.02))
         bottom.set(xlabel="sample", ylim=(0, 15), yticks=range(0, 16, 3))
     grid[0, 0].set_ylabel("similarity to the best slot\nof the block in use")
     grid[1, 0].set_ylabel("counters")
-    grid[0, 1].legend(frameon=False, loc="lower right")
-    grid[1, 1].legend(loc="center right", facecolor="white", edgecolor="none", framealpha=1)
+    for axes in grid[:, 1]:  # beside the panels, where no curve is
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.005, 0.75 if axes is grid[0, 1] else 1.0))
     save(figure, "guide_alarm.png")
 
 

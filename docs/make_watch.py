@@ -20,16 +20,18 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
         for kind, rows in (("digits", 4300), ("sensors", 7000)):
             demo = Demo(kind, rows)
-            demo.run(speed=1e9)
-            if kind == "sensors":
-                for block, name in enumerate(("standing still", "warming up")):
-                    demo.model.memory_.name_block(block, name)
             with ccmem.watch(demo.model, browser=False, title=f"demo: {kind}", changes=demo.changes) as page:
+                demo.run(speed=3000)  # while it is watched, so that samples around events are kept
+                page.done()
+                if kind == "sensors":
+                    for block, name in enumerate(("standing still", "warming up")):
+                        demo.model.memory_.name_block(block, name)
                 tab = browser.new_page(viewport={"width": 1280, "height": 800})
                 tab.goto(page.url)
                 tab.wait_for_timeout(2500)
-                tab.screenshot(path=STATIC / f"watch_{kind}.png")
-                if kind == "sensors":
+                if kind == "digits":
+                    tab.screenshot(path=STATIC / "watch_digits.png")
+                else:
                     tab.click("#events button")
                     tab.wait_for_timeout(1500)
                     tab.screenshot(path=STATIC / "watch_why.png")

@@ -8,14 +8,13 @@ labelled samples shrinks from all to two in a hundred.
 """
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from ccmem import IncrementalWTA, ModalClassifier
+from ccmem import IncrementalWTA, ModalClassifier, plots
 
 images, digits = load_digits(return_X_y=True)
 images = images / 16
@@ -42,14 +41,5 @@ for share in shares:
 # Most of the memory's accuracy is there with one label in ten. The nearest labelled image does better as long as
 # labels are plenty, at the price of keeping every one of those images; with two labels in a hundred they are level. A
 # linear model, which has no use for the unlabelled images either, falls behind as labels get rare.
-figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
-for (name, values), colour in zip(scores.items(), ["#c0392b", "#0072B2", "#8b949e"], strict=True):
-    middle, spread = np.mean(values, axis=1), np.std(values, axis=1)
-    axes.plot(shares, middle, "o-", color=colour, lw=2.2, label=name)
-    axes.fill_between(shares, middle - spread, middle + spread, color=colour, alpha=0.15, lw=0)
-axes.set(xscale="log", xlabel="share of samples with a label", ylabel="accuracy on new images")
-axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
-axes.minorticks_off()
-axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False)
-plt.show()
+lines = {name: (shares, values) for name, values in scores.items()}
+plots.curves(lines, log=True, xlabel="share of samples with a label", ylabel="accuracy on new images")

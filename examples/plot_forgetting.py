@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from ccmem import CCM, ModalClassifier
+from ccmem import CCM, ModalClassifier, plots
 
 images, digits = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(images / 16, digits, test_size=0.3, random_state=0, stratify=digits)
@@ -45,18 +45,16 @@ for task in tasks:
 
 # %%
 # The network's knowledge of a task lasts as long as the task. The memory's lasts.
-colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9"]
 steps = np.concatenate([np.minimum(np.arange(a, b, 20) + 20, b) for a, b in itertools.pairwise(changes)])
-figure, axes = plt.subplots(2, 1, figsize=(9, 5.4), sharex=True, sharey=True, layout="constrained")
-for panel, (name, curve) in zip(axes, curves.items(), strict=True):
+figure, axes = plt.subplots(2, 1, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
+for ax, (name, curve) in zip(axes, curves.items(), strict=True):
     accuracy = np.array(curve)
-    for number, task in enumerate(tasks):
+    lines = {}
+    for number, (a, b) in enumerate(tasks):
         since = steps > changes[number]
-        panel.plot(steps[since], accuracy[since, number], color=colours[number], lw=2, label=f"{task[0]} and {task[1]}")
-        panel.axvspan(changes[number], changes[number + 1], ymax=0.04, color=colours[number], lw=0)
-    panel.set(ylabel="accuracy", ylim=(-0.06, 1.03), xlim=(0, changes[-1]))
-    panel.set_title(f"{name}: {accuracy[-1].mean():.2f} on average over all tasks at the end", loc="left")
-    panel.spines[["top", "right"]].set_visible(False)
+        lines[f"{a} and {b}"] = steps[since], accuracy[since, number]
+    title = f"{name}: {accuracy[-1].mean():.2f} on average over all tasks at the end"
+    plots.curves(lines, ylabel="accuracy", title=title, legend=False, ax=ax)
 axes[0].legend(title="task", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-axes[1].set_xlabel("samples seen (the bar below shows the task that is being taught)")
+axes[1].set_xlabel("samples seen; a line begins with its task")
 plt.show()

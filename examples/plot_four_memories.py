@@ -11,7 +11,7 @@ so their regions are wedges, and they decide by themselves how much memory the s
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ccmem import ARTC2A, CCM, IncrementalGMM, IncrementalWTA
+from ccmem import ARTC2A, CCM, IncrementalGMM, IncrementalWTA, plots
 
 rng = np.random.default_rng(1)
 corners = np.array([[4.0, 1.2], [1.0, 4.0], [-3.6, 2.2], [-1.5, -3.6]])
@@ -25,27 +25,13 @@ memories = [
 ]
 
 # %%
-# Each region holds the points that one unit answers for. The units of directions are drawn where they point to.
-grid = np.stack(np.meshgrid(np.linspace(-6.2, 6.2, 300), np.linspace(-6.2, 6.2, 300)), axis=-1)
+# Each region holds the points that one unit answers for. Units that are directions are arrows, and points that none of
+# them is similar enough to are pale. The colours of CCM are those of its blocks.
 figure, panels = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
 for panel, memory in zip(panels.flat, memories, strict=True):
     memory.fit(X)
-    regions = memory.predict(grid.reshape(-1, 2)).reshape(300, 300)
-    used = np.flatnonzero(memory.win_counts_ > 0)
-    shade = np.searchsorted(used, regions)
-    panel.imshow(shade, cmap="Pastel2", origin="lower", extent=(-6.2, 6.2, -6.2, 6.2), interpolation="nearest")
-    panel.contour(*np.moveaxis(grid, -1, 0), shade, levels=np.arange(len(used)) + 0.5, colors="white", linewidths=0.8)
-    panel.plot(*X.T, ".", color="0.25", ms=2, alpha=0.6)
-    units = memory.prototypes_[used]
-    by_direction = isinstance(memory, (ARTC2A, CCM))
-    blocks = memory.unit_blocks_[used] if isinstance(memory, CCM) else np.zeros(len(used), int)
-    for (x, y), b in zip(units * 5.4 if by_direction else units, blocks, strict=True):
-        colour = ["#c0392b", "#0072B2", "#009E73", "#8e44ad", "#d35400"][b % 5]
-        if by_direction:
-            panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.8})
-        else:
-            panel.plot(x, y, "o", color=colour, mec="white", ms=9)
-    name = type(memory).__name__
-    what = f"{len(used)} units" + (f" in {memory.n_blocks_} blocks" if isinstance(memory, CCM) else "")
-    panel.set(xticks=[], yticks=[], xlim=(-6.2, 6.2), ylim=(-6.2, 6.2), title=f"{name}: {what}")
+    what = f"{(memory.win_counts_ > 0).sum()} units"
+    if isinstance(memory, CCM):
+        what += f" in {memory.n_blocks_} blocks"
+    plots.regions(memory, X, reach=6.2, ax=panel, title=f"{type(memory).__name__}: {what}")
 plt.show()

@@ -11,12 +11,11 @@ weight between hidden units. This is the CCM-MLP of the paper.
 # Five tasks of two digits, one after the other, ten passes over each (there are only some 250 images in a task).
 # Nobody says which task an image belongs to, neither in learning nor later. The ten classes are announced at once, so
 # that each block learns from the start to say no to the ones it never sees.
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from ccmem import CCM, GatedMLP, OnlineMLP
+from ccmem import CCM, GatedMLP, OnlineMLP, plots
 
 images, digits = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(images / 16, digits, test_size=0.3, random_state=0, stratify=digits)
@@ -43,39 +42,11 @@ gated = networks["gated network"]
 print(gated.memory_.n_blocks_, "blocks")
 
 # %%
-# Left and middle: accuracy on each task (columns) after learning each task (rows). The plain network knows only the
-# last thing it was taught. Right: which hidden units each block owns.
-figure, panels = plt.subplots(1, 3, figsize=(13, 4), width_ratios=[1, 1, 1.25], layout="constrained")
+# Accuracy on each task (columns) after learning each task (rows). The plain network knows only the last thing it was
+# taught.
 names = [f"{a}, {b}" for a, b in tasks]
-for panel, (name, matrix) in zip(panels, R.items(), strict=False):
-    shown = np.where(np.tri(5, dtype=bool), matrix, np.nan)
-    panel.imshow(shown, cmap="viridis", vmin=0, vmax=1)
-    for i, j in zip(*np.tril_indices(5), strict=True):
-        panel.text(
-            j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", color="white" if matrix[i, j] < 0.6 else "black"
-        )
-    panel.set_xticks(range(5), names)
-    panel.set_yticks(range(5), names)
-    panel.set(xlabel="tested on", ylabel="after learning", title=f"{name}: {matrix[-1].mean():.2f} in the end")
-    panel.spines[:].set_visible(False)
-gates = np.concatenate(gated.gates_, axis=1)
-order = np.concatenate(
-    [
-        80 * layer
-        + np.argsort(
-            gates[:, 80 * layer : 80 * layer + 80].argmax(axis=0)
-            + 10 * ~gates[:, 80 * layer : 80 * layer + 80].any(axis=0),
-            kind="stable",
-        )
-        for layer in (0, 1)
-    ]
-)
-colours = np.array([[1, 1, 1], *plt.get_cmap("Set2").colors])
-panels[2].imshow(
-    colours[np.where(gates[:, order], np.arange(1, len(gates) + 1)[:, None], 0)], aspect="auto", interpolation="nearest"
-)
-panels[2].axvline(79.5, color="0.3")
-panels[2].set_xticks([40, 120], ["first hidden layer", "second hidden layer"])
-panels[2].set_yticks(range(len(gates)), [f"block {b}" for b in range(len(gates))])
-panels[2].set_title("the units of every block")
-plt.show()
+shown = {
+    f"{name}: {matrix[-1].mean():.2f} in the end": np.where(np.tri(5, dtype=bool), matrix, np.nan)
+    for name, matrix in R.items()
+}
+plots.task_matrices(shown, task_names=names)

@@ -11,9 +11,8 @@ cone of directions, and the cone is as wide as the vigilance allows.
 # Directions in the plane, in five bunches of different width.
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.patches import Wedge
 
-from ccmem import ARTC2A
+from ccmem import ARTC2A, plots
 
 rng = np.random.default_rng(4)
 angles = np.concatenate(
@@ -26,21 +25,11 @@ rng.shuffle(angles)
 X = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.75, 1.0, len(angles))[:, None]
 
 # %%
-# The same stream at four settings. A unit's cone has the half-angle arccos(vigilance): whatever falls inside is
-# close enough to be learned.
-palette = plt.get_cmap("tab20").colors
-figure, panels = plt.subplots(1, 4, figsize=(12, 3.5), layout="constrained")
+# The same stream at four settings. A unit's cone has the half-angle arccos(vigilance): whatever falls inside is close
+# enough to be learned, and points outside all cones are pale.
+figure, panels = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
 for panel, vigilance in zip(panels, [0.5, 0.8, 0.95, 0.99], strict=True):
     memory = ARTC2A(max_units=None, vigilance=vigilance, learning_rate=0.1).fit(X)
-    half = np.degrees(np.arccos(vigilance))
-    units = memory.predict(X)
-    for unit, (x, y) in enumerate(memory.prototypes_):
-        middle = np.degrees(np.arctan2(y, x))
-        colour = palette[unit % 20]
-        panel.add_patch(Wedge((0, 0), 1.1, middle - half, middle + half, color=colour, alpha=0.25, lw=0))
-        panel.plot([0, 1.1 * x], [0, 1.1 * y], color=colour, lw=2)
-        panel.plot(*X[units == unit].T, ".", color=colour, ms=5)
-    panel.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal", xticks=[], yticks=[])
-    panel.spines[:].set_visible(False)
-    panel.set_title(f"vigilance {vigilance}: {memory.n_units_} unit{'s' * (memory.n_units_ > 1)}")
+    some = f"{memory.n_units_} unit{'s' * (memory.n_units_ > 1)}"
+    plots.regions(memory, X, reach=1.2, ax=panel, title=f"vigilance {vigilance}: {some}")
 plt.show()

@@ -416,7 +416,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", help="rows of the streams: signature, fixed, iWTA (default: all)")
     parser.add_argument("--out", type=Path, default=Path("results/adaptive"))
     parser.add_argument("--tables", action="store_true", help="only print tables of what there is")
-    parser.add_argument("--plots", action="store_true", help="only draw what there is")
+    parser.add_argument("--plots", action="store_true", help="only draw what there is, into docs/_static")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.tables or args.plots:
@@ -430,7 +430,7 @@ def main() -> None:
         if args.tables:
             print(adaptive_report.tables(results))
         if args.plots:
-            adaptive_report.draw(results, args.out)
+            adaptive_report.draw(results)
         return
     for part in args.part:
         path = args.out / f"{part}.json"

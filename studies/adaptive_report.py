@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+PICTURES = Path(__file__).parents[1] / "docs" / "_static"
 PAPER_ROWS = (
     "signature",
     "signature, at most 125 units",
@@ -175,79 +176,62 @@ def tables(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def draw(results: dict[str, Any], folder: Path) -> None:
+def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
     """Sensitivity and bounds as pictures."""
     import matplotlib.pyplot as plt
 
+    from ccmem import plots
+
     if "parameters" in results:
         sweeps = results["parameters"]
-        figure, axes = plt.subplots(2, 4, figsize=(13, 5.6), sharey=True, layout="constrained")
+        figure, axes = plt.subplots(2, 4, figsize=(13, 5.8), sharey=True, layout="constrained")
         names = sorted({name for values in sweeps.values() for entry in values.values() for name in entry})
-        colours = {name: f"C{i}" for i, name in enumerate(names)}
         for axis, (parameter, values) in zip(axes.flat, sweeps.items(), strict=False):
             xs = sorted(values, key=float)
+            lines, crossed = {}, {}
             for name in names:
-                ys = [_mean(values[x].get(name, []), "strict ACC") for x in xs]
-                axis.plot(range(len(xs)), ys, "o-", color=colours[name], label=name, markersize=3.5)
-                for i, x in enumerate(xs):
-                    records = values[x].get(name, [])
-                    wrong = sum(r["missed"] + r["false alarms"] + r["returns"] - r["right recalls"] for r in records)
-                    if wrong:
-                        axis.plot(i, ys[i], "x", color=colours[name], markersize=9)
+                entries = [values[x].get(name, []) for x in xs]
+                lines[name] = range(len(xs)), [_mean(records, "strict ACC") for records in entries]
+                crossed[name] = [i for i, records in enumerate(entries) if any(map(_wrong, records))]
+            plots.curves(lines, title=parameter.replace("_", " "), crossed=crossed, legend=False, ax=axis)
             axis.set_xticks(range(len(xs)), [f"{float(x):g}" for x in xs], fontsize=8)
-            axis.set_title(parameter.replace("_", " "), fontsize=10)
-            axis.grid(alpha=0.3)
         for axis in axes[:, 0]:
             axis.set_ylabel("strict ACC (validation)")
-        spare = axes.flat[len(sweeps)]
-        spare.axis("off")
-        spare.legend(
+        for axis in axes.flat[len(sweeps) :]:
+            axis.axis("off")
+        axes.flat[len(sweeps)].legend(
             *axes.flat[0].get_legend_handles_labels(),
             loc="center left",
             fontsize=9,
             frameon=False,
             title="x: a change missed, a false\nalarm or a wrong recall",
         )
-        figure.savefig(folder / "parameters.png", dpi=110)
+        figure.savefig(folder / "adaptive_parameters.png", dpi=110)
     if "bounds" in results:
-        figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
-        for i, name in enumerate(("mnist", "fashion-mnist", "notmnist")):
-            for kind, style in (("five tasks", "o-"), ("shuffled", "s--")):
+        lines = {}
+        for name in ("mnist", "fashion-mnist", "notmnist"):
+            for kind in ("five tasks", "shuffled"):
                 entry = results["bounds"].get(f"{name} {kind} readout", {})
-                bounds = sorted(entry, key=int)
-                if bounds:
-                    axis.plot(
-                        [int(b) for b in bounds],
-                        [_mean(entry[b], "strict ACC") for b in bounds],
-                        style,
-                        color=f"C{i}",
-                        label=f"{name}, {kind}",
-                        markersize=4,
-                    )
-        axis.set(xscale="log", xlabel="max_units", ylabel="strict ACC")
-        axis.set_xticks([25, 50, 125, 250, 500, 1000, 2000], ["25", "50", "125", "250", "500", "1000", "2000"])
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8, frameon=False)
-        figure.savefig(folder / "bounds.png", dpi=120)
+                if bounds := sorted(entry, key=int):
+                    lines[f"{name}, {kind}"] = [int(b) for b in bounds], [_mean(entry[b], "strict ACC") for b in bounds]
+        dashed = [name for name in lines if name.endswith("shuffled")]
+        axis = plots.curves(lines, xlabel="max_units", ylabel="strict ACC", log=True, dashed=dashed)
+        axis.figure.savefig(folder / "adaptive_bounds.png", dpi=120)
     if "streams" in results:
-        figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True, layout="constrained")
+        figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
         for axis, name in zip(axes, ("mnist", "fashion-mnist", "notmnist"), strict=True):
             entry = results["streams"].get(name, {}).get("fixed", [])
+            lines, crossed = {}, {}
             for limit in sorted({c["alarm_limit"] for c in entry}):
                 line = [c for c in entry if c["alarm_limit"] == limit]
-                axis.plot(
-                    [c["vigilance"] for c in line],
-                    [c["ACC"] for c in line],
-                    "o-",
-                    markersize=3.5,
-                    label=f"alarm limit {limit}",
-                )
-                for c in line:
-                    if not c["fits"]:
-                        axis.plot(c["vigilance"], c["ACC"], "kx")
-            axis.set(title=f"{name}: fixed thresholds", xlabel="vigilance (x: over 150 units)")
-            axis.grid(alpha=0.3)
+                lines[f"alarm limit {limit}"] = [c["vigilance"] for c in line], [c["ACC"] for c in line]
+                crossed[f"alarm limit {limit}"] = [i for i, c in enumerate(line) if not c["fits"]]
+            xlabel = "vigilance (x: over 150 units)"
+            plots.curves(lines, xlabel=xlabel, title=name, crossed=crossed, legend=axis is axes[0], ax=axis)
         axes[0].set_ylabel("strict ACC (validation)")
-        axes[0].legend(fontsize=8, frameon=False)
-        figure.savefig(folder / "thresholds.png", dpi=110)
+        figure.savefig(folder / "adaptive_thresholds.png", dpi=110)
+
+
+def _wrong(record: dict[str, Any]) -> bool:
+    """Whether a change was missed, an alarm false, or a recall wrong."""
+    return record["missed"] + record["false alarms"] + record["returns"] - record["right recalls"] > 0

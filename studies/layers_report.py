@@ -126,31 +126,35 @@ def chart(results: Mapping[str, Any]) -> None:
     """Strict accuracy against floats held, one panel a data set; rivals of the same protocol in grey."""
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, len(results), figsize=(11, 3.6), layout="constrained", squeeze=False)
+    from ccmem import plots
+
+    figure, panels = pyplot.subplots(
+        1, len(results), figsize=(11, 4.6), sharex=True, sharey=True, layout="constrained", squeeze=False
+    )
     for panel, (name, result) in zip(panels[0], results.items(), strict=True):
-        rivals = FOLDER.parent / "rivals" / f"{name}.json"
-        others = json.loads(rivals.read_text())["rows"] if rivals.is_file() else {}
-        for row in others.values():
-            trials = [trial for trial in row["trials"].values() if "strict" in trial["protocols"]]
-            if (
-                trials
-                and row["standing"]
-                and row["standing"]["regime"] == "one pass"
-                and row["settings"]["model"] != "Stack"
-            ):
-                right = np.mean([trial["protocols"]["strict"]["metrics"]["ACC"] for trial in trials])
-                panel.plot(max(trial["floats"] for trial in trials), right, ".", color="0.7")
+        others = _read(f"../rivals/{name}.json").get("rows", {})
+        found = [_rival(row) for row in others.values() if row["settings"]["model"] != "Stack"]
+        points = np.array([point for point in found if point is not None]).reshape(-1, 2)
+        panel.plot(*points.T, "D", color="0.62", ms=5.5, label="rivals and single memories, one pass")
+        ours = {}
         for row, facts in result["rows"].items():
-            found = measured(result, row, "strict", "ACC")
-            if found:
-                held = max(trial["floats"] for trial in _trials(result, row))
-                panel.errorbar(held, np.mean(found), np.std(found), fmt="o", label=facts["title"], markersize=5)
-        panel.set(title=NAMES[name], xscale="log", xlabel="floats held", xlim=(3e4, 2e6))
-        panel.grid(alpha=0.3)
-        low = min(np.mean(found) for row in result["rows"] if (found := measured(result, row, "strict", "ACC")))
-        panel.set_ylim(low - 0.2, min(1.0, low + 0.12))
+            if right := measured(result, row, "strict", "ACC"):
+                ours[facts["title"]] = [max(trial["floats"] for trial in _trials(result, row))], [right]
+        plots.curves(ours, log=True, xlabel="floats held", title=NAMES[name], legend=False, ax=panel)
+        panel.set(xlim=(4e4, 1.5e6), ylim=(0.56, 1.01))
+        panel.set_xticks([5e4, 1e5, 4e5, 1e6], ["50k", "100k", "400k", "1M"])
+        panel.minorticks_off()
     panels[0, 0].set_ylabel("strict ACC")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    figure.savefig(PICTURE, dpi=100, metadata={"Software": None})
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    figure.savefig(PICTURE, dpi=110, metadata={"Software": None})
     pyplot.close(figure)
+
+
+def _rival(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Floats and strict accuracy of a rival, if it sees every sample once."""
+    trials = [trial for trial in row["trials"].values() if "strict" in trial["protocols"]]
+    if not trials or not row["standing"] or row["standing"]["regime"] != "one pass":
+        return None
+    right = float(np.mean([trial["protocols"]["strict"]["metrics"]["ACC"] for trial in trials]))
+    return max(trial["floats"] for trial in trials), right

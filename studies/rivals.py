@@ -43,13 +43,14 @@ PEER = "scikit-learn's MLPClassifier, 784-400-400-10, batches of 16, trained off
 
 def report() -> None:
     """Write tables.md and the pictures, and put the tables by budget into the pages that show them."""
-    results = kept_results()
+    results, page = kept_results(), (PICTURES.parent / "comparison.md").read_text()
     parts, budgets = [], []
     for result in results:
         budgets.append(budgets_for_markdown(result))
         parts += [budgets[-1], *map(for_markdown, tables(result)), comparison_for_markdown(result)]
         for figure_name, _, figure in draw_comparison(result):
-            figure.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
+            if f"rivals_{figure_name}.png" in page:
+                figure.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
     if (KEPT / "published.json").is_file():
         shown = published_table(json.loads((KEPT / "published.json").read_text()))
         parts.append(shown)

@@ -121,6 +121,15 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert set(PAGES) <= listed
 
 
+def test_every_picture_is_shown_and_made_by_make_pictures() -> None:
+    shown = "\n".join(page.read_text() for page in PAGES)
+    makers = re.search(r"^PICTURES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert makers is not None
+    assert all((ROOT / script).is_file() for script in makers[1].split())
+    unseen = [path.name for path in (ROOT / "docs" / "_static").iterdir() if f"_static/{path.name}" not in shown]
+    assert unseen == []
+
+
 def lookup(name: str) -> Any:
     """What a dotted name stands for."""
     module, *rest = name.split(".")

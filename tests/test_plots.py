@@ -155,3 +155,33 @@ def test_lost_columns_have_a_mark_of_their_own():
     assert [text.get_text() for text in axes.texts] == ["b", "b"]
     assert "b has no readings any more; in block 0 it is about 5" in str(memory.explain(memory.events_[0]))
     assert "b has readings again" in str(memory.explain(memory.events_[1]))
+
+
+def test_curves_show_means_spreads_and_crosses():
+    lines = {"a": ([1, 10], [[0.25, 0.75], [1.0, 1.0]]), "b": ([10], [0.5])}
+    axes = plots.curves(lines, log=True, dashed=["a"], crossed={"a": [1]}, title="t")
+    first, cross, single, _ = axes.lines
+    assert first.get_ydata().tolist() == [0.5, 1.0]
+    assert (first.get_linestyle(), single.get_linestyle()) == ("--", "None")
+    assert cross.get_xydata().tolist() == [[10, 1.0]]
+    (band,) = axes.collections
+    assert band.get_paths()[0].vertices[:, 1].min() == 0.25
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "10"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_regions_are_coloured_by_the_unit_that_wins_and_pale_where_none_is_near_enough():
+    by_distance = IncrementalWTA(n_units=2).fit([[1.0, 0.0], [-1.0, 0.0]])
+    axes = plots.regions(by_distance, [[1.0, 0.1]], reach=2.0)
+    picture = np.asarray(axes.images[0].get_array())
+    blue, orange = (matplotlib.colors.to_rgb(block_colour(unit)) for unit in by_distance.predict([[1, 0], [-1, 0]]))
+    assert picture[150, 250] == pytest.approx(1 - 0.4 * (1 - np.array(blue)))
+    assert picture[150, 50] == pytest.approx(1 - 0.4 * (1 - np.array(orange)))
+    assert len(axes.texts) == 0
+    by_direction = ARTC2A(max_units=None, vigilance=0.9).fit([[1.0, 0.0]])
+    axes = plots.regions(by_direction, reach=2.0)
+    picture = np.asarray(axes.images[0].get_array())
+    assert picture[150, 50] == pytest.approx(1 - 0.1 * (1 - np.array(blue)))
+    assert len(axes.texts) == 1
+    with pytest.raises(ValueError, match="2 columns"):
+        plots.regions(IncrementalWTA(n_units=1).fit(np.eye(3)))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from ccmem import __version__
-from ccmem.commands._shared import Ended
+from ccmem.commands._shared import Ended, Help
 
 COMMANDS = {
     "generate": "make a drifting stream of sensor data to try things on",
@@ -42,10 +42,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(
-            name,
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=Help
         )
         if name == command:
             importlib.import_module(f"ccmem.commands.{name}").configure(subparser)

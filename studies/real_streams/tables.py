@@ -92,29 +92,28 @@ TABLES = {
 
 def picture(parts: dict[str, list[dict[str, Any]]], file: Path) -> None:
     """Changes noticed against false and repeated alarms: a line a peer, over all settings of its parameter."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from ccmem import plots
+
     names = [part for part in ("skab", "tep") if part in parts]
-    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 4.2), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 4.4), squeeze=False, layout="constrained")
     for ax, part in zip(axes[0], names, strict=True):
         n, m = parts[part][0]["recordings"], parts[part][0]["of returns"]
+        lines = {}
         for row in parts[part]:
             points = row.get("curve") or ([row] if "onsets" in row and row["setting"].startswith("default") else [])
-            ours = row["setting"] == "defaults"
-            found = sorted(_point(point, n, m) for point in (points or [row] * ours))
-            if ours:
-                ax.plot(*found[0], "*", color="C3", ms=14, zorder=5, label=row["detector"])
+            found = sorted(_point(point, n, m) for point in points)
+            if row["setting"] == "defaults":
+                ax.plot(*_point(row, n, m), "*", color="#c0392b", ms=17, zorder=5, label=row["detector"])
             elif found:
-                style = "--" if row["detector"] in OFFLINE else "-"
-                ax.plot(*zip(*found, strict=True), style, marker="o", ms=3, lw=1, label=row["detector"])
+                lines[row["detector"]] = tuple(zip(*found, strict=True))
+        title = {"skab": "SKAB", "tep": "Tennessee Eastman"}[part]
+        plots.curves(lines, ylabel="changes noticed", title=title, dashed=OFFLINE, legend=False, ax=ax)
         ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
         ax.set(xlabel="false and repeated alarms a recording", ylim=(-0.03, 1.05), xlim=(-0.02, 60))
-        ax.set(ylabel="changes noticed", title={"skab": "SKAB", "tep": "Tennessee Eastman"}[part])
-        ax.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize=7, loc="lower right")
+        ax.set_xticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
+    axes[0, 0].legend(fontsize=8, loc="lower right", frameon=False)
     figure.savefig(file, dpi=130)
     plt.close(figure)
 

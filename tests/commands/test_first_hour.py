@@ -18,6 +18,23 @@ def test_slips_are_answered_with_a_suggestion(capsys: pytest.CaptureFixture[str]
     assert "did you mean --checkpoint?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("columns", ["80", "200"])
+@pytest.mark.parametrize("command", [*COMMANDS, "fleet learn", "fleet inspect", "fleet predict", "fleet export"])
+def test_help_has_an_example_and_fits_a_terminal(
+    command: str, columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit, match="0"):
+        main([*command.split(), "--help"])
+    text = capsys.readouterr().out
+    options, _, rest = text.partition("\nexample")
+    assert f"ccmem {command}" in rest
+    assert max(len(line) for line in options.splitlines()) <= min(int(columns), 100)
+    prose = [line for line in rest.splitlines() if not line.startswith("  ")]
+    assert max(len(line) for line in prose) <= min(int(columns), 100)
+    assert max(len(line) for line in rest.splitlines()) <= 100
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

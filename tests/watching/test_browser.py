@@ -97,6 +97,9 @@ def test_the_page_fills_an_event_appears_a_name_stays(chromium: Any, watched: An
     name.press("Enter")
     playwright.expect(tab.locator("#said")).to_be_visible()
     assert model.memory_.block_names_ == {0: HOSTILE}
+    model.memory_.name_block(1, "from Python")  # not in use now
+    playwright.expect(tab.locator(".card[data-block='1'] .name")).to_have_value("from Python")
+    model.memory_.name_block(1, "")
     tab.reload()
     tab.wait_for_selector(".card")
     assert tab.locator(".card[data-block='0'] .name").input_value() == HOSTILE
@@ -151,6 +154,10 @@ def test_columns_are_shown_in_units_of_their_own(chromium: Any) -> None:
         tab.click("#events button")
         tab.wait_for_selector("#why[open] table")
         assert "column 1" in tab.inner_text("#why table tr:nth-child(2)")
+        tab.set_viewport_size({"width": 390, "height": 844})
+        heights = tab.locator("#why .moved td:nth-child(3)").evaluate_all("all => all.map(cell => cell.offsetHeight)")
+        assert max(heights) < 32  # a number is not broken into two lines
+        assert tab.evaluate("document.getElementById('why').scrollWidth <= document.getElementById('why').clientWidth")
         assert page.errors == []
         tab.close()
 
@@ -172,7 +179,7 @@ def test_a_lost_column_is_told_as_such(chromium: Any) -> None:
         button.click()
         tab.wait_for_selector("#why[open] table")
         assert "Column lost: column 1" in tab.inner_text("#why")
-        assert tab.inner_text("#why table tr:last-child td:last-child") == "none"
+        assert tab.inner_text("#why table tr:last-child td:last-child") == "missing"
         assert tab.is_hidden("#blind")
         assert page.errors == []
         tab.close()

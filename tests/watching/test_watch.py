@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import ccmem
 from ccmem import CCM, IncrementalWTA, ModalClassifier
 from ccmem.memory import Event
+from ccmem.watching import demo, facts
 from ccmem.watching.history import AlarmTrace, RowsAround
 from ccmem.watching.observer import EVENT_HISTORY, MOST_CARDS, Observer
 from ccmem.watching.page import page, policy
@@ -217,3 +219,56 @@ def test_the_page_is_one_file_that_fetches_nothing() -> None:
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " src=", "@import", "url("):
         assert word not in text, word
     assert "default-src 'none'" in policy()
+
+
+def test_a_block_that_is_read_in_the_middle_of_a_step_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = observed(small_memory())
+    card, moving = facts.card, [IndexError("units are growing"), ValueError("so are votes")]
+
+    def read(*asked: Any) -> Any:
+        if moving:
+            raise moving.pop()
+        return card(*asked)
+
+    monkeypatch.setattr(facts, "card", read)
+    assert observer.card(0)["block"] == 0
+    with pytest.raises(LookupError):
+        observer.card(99)
+
+
+def test_a_demo_does_not_rush_after_a_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, slept = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(demo.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(demo.time, "sleep", sleep)
+    shown, ended = demo.Demo("sensors", 200), threading.Event()
+    learn = shown.model.partial_fit
+
+    def slow_at_first(*rows: Any) -> None:
+        clock[0] += 0.0 if slept else 100.0
+        learn(*rows)
+
+    shown.model.partial_fit = slow_at_first
+    shown.start(ended.set).join()
+    assert slept[0] == 0.0
+    assert slept[1:] == pytest.approx([demo.CHUNK_ROWS / shown.speed] * 9)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize(("kind", "chosen", "opened"), [("text", False, 0), ("text", True, 1), ("window", False, 1)])
+def test_no_browser_takes_over_the_terminal(
+    kind: str, chosen: bool, opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    browser: Any = {"text": webbrowser.GenericBrowser, "window": webbrowser.BackgroundBrowser}[kind]("lynx")
+    browser.open = asked.append
+    monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    monkeypatch.delenv("BROWSER", raising=False)
+    if chosen:
+        monkeypatch.setenv("BROWSER", "lynx")
+    with ccmem.watch(small_memory()) as page:
+        assert asked == [page.url] * opened

@@ -6,6 +6,7 @@ import argparse
 import ast
 import contextlib
 import signal
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "adaptive"
 _WORDS_OF_0_1 = {"gated-mlp": "gated"}
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Examples as they are written; prose wrapped to the terminal, and to 100 columns at most."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._width = min(self._width, 98)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.strip("\n").split("\n\n")
+        wrapped = (part if "\n  " in part else textwrap.fill(part, width, break_on_hyphens=False) for part in parts)
+        return "\n\n".join(wrapped)
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:

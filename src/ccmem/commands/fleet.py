@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ccmem._terminal import StatusLine
+from ccmem.commands._shared import Help
 
 if TYPE_CHECKING:
     from ccmem.fleet.store import Store
@@ -35,8 +36,10 @@ examples:
 Rows are Parquet or CSV with a column for the key (text or whole numbers) and one for the order (numbers or timestamps,
 no two alike within a key). All rows of one run may come in any order; rows of later runs must come after them, key by
 key: --late says what happens to those that do not. The first run fixes model, columns and scaling for all keys.
+
 The command may be killed at any moment and started again: it resumes, and memories and events come out the same, to the
 last byte. Memories are in STORE/memories, events in STORE/events (one Parquet table).
+
 Exit codes: 0 done, 1 error (nothing is lost: fix the cause and run again), 2 wrong command line, 130 after Ctrl-C.
 """
 
@@ -45,9 +48,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.epilog = EXAMPLE
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    raw = argparse.RawDescriptionHelpFormatter
 
-    learn = actions.add_parser("learn", help="learn the rows of every key", epilog=LEARN, formatter_class=raw)
+    def add(action: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+        lines = [line for line in EXAMPLE.splitlines() if line.startswith(f"  ccmem fleet {action} ")]
+        epilog = epilog or "\n".join(["examples:", *lines])
+        return actions.add_parser(action, help=summary, epilog=epilog, formatter_class=Help)
+
+    learn = add("learn", "learn the rows of every key", LEARN)
     learn.add_argument("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
     learn.add_argument("--store", metavar="DIR", required=True, help="folder of the fleet; made if need be")
     learn.add_argument("--key", metavar="COLUMN", help="whose row it is (first run)")
@@ -72,19 +79,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--json", action="store_true", help="print the summary as JSON")
     learn.add_argument("--quiet", action="store_true", help="print no progress and no summary")
 
-    inspect = actions.add_parser("inspect", help="show what a store, or one of its memories, holds")
+    inspect = add("inspect", "show what a store, or one of its memories, holds")
     inspect.add_argument("key", nargs="?", metavar="KEY", help="the memory of one key")
     inspect.add_argument("--store", metavar="DIR", required=True)
     inspect.add_argument("--json", action="store_true", help="print everything as JSON")
 
-    predict = actions.add_parser("predict", help="unit, block (and label) of new rows, each by the memory of its key")
+    predict = add("predict", "unit, block (and label) of new rows, each by the memory of its key")
     predict.add_argument("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
     predict.add_argument("--store", metavar="DIR", required=True)
     predict.add_argument("--out", metavar="FILE", required=True, help=".parquet or .csv")
     predict.add_argument("--on-bad-row", choices=("stop", "skip"), default="stop", help="skip leaves such rows out")
     predict.add_argument("--json", action="store_true", help="print the summary as JSON")
 
-    export = actions.add_parser("export", help="the memory of one key as a checkpoint for the other commands")
+    export = add("export", "the memory of one key as a checkpoint for the other commands")
     export.add_argument("key", metavar="KEY")
     export.add_argument("--store", metavar="DIR", required=True)
     export.add_argument("--out", metavar="FILE", required=True, help="a safetensors file")

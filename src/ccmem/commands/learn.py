@@ -26,7 +26,7 @@ EXAMPLE = """\
 examples:
   ccmem generate drift sensors.csv
   ccmem learn sensors.csv --label state --checkpoint memory.safetensors --events events.jsonl
-  tail -f log.ndjson | ccmem learn - --format ndjson --features a,b,c --checkpoint memory.safetensors
+  tail -f log.ndjson | ccmem learn - --format ndjson --features a,b --checkpoint memory.safetensors
   ccmem learn more/*.csv --checkpoint memory.safetensors
   ccmem learn vibration.csv --window auto --events events.jsonl
   ccmem learn sensors.csv --watch
@@ -35,9 +35,12 @@ If the checkpoint exists, learning resumes from it, with its model, columns and 
 every file it has learned: a file that has grown resumes at its next row, files learned in full are skipped, and each
 row is learned once, however often the command is stopped, killed or repeated. --again forgets that for the files named;
 leave it out when you resume such a run.
+
 Standard input cannot be rewound; a pipe that starts over from its first row needs --skip-seen.
+
 A last line without its line end is left for later, because the rest of it may be on its way; --accept-last-line takes
 it, and so does the end of a pipe.
+
 Exit codes: 0 done, 1 error, 2 wrong command line, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
 ends early, by a limit, a signal or a bad row, saves what it has learned.
 """

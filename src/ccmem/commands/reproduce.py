@@ -15,7 +15,7 @@ from ccmem._terminal import StatusLine
 
 EPILOG = """\
 examples:
-  ccmem reproduce                              MNIST if a copy can be had, the digits of scikit-learn otherwise
+  ccmem reproduce                             MNIST if a copy can be had, else scikit-learn's digits
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
   ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         page = watch(
             demo.model, port=args.port, browser=not args.no_browser, title=f"demo: {args.demo}", changes=demo.changes
         )
-        demo.start()
+        demo.start(page.done)
     else:
         page = watch(
             args.checkpoint,

@@ -7,8 +7,20 @@ picture (:mod:`ccmem.colours`).
 """
 
 from ccmem.plots.blocks import blocks
+from ccmem.plots.curves import curves
 from ccmem.plots.grids import memories, memory_grid
+from ccmem.plots.regions import regions
 from ccmem.plots.results import accuracy_chart, task_matrices, task_matrix
 from ccmem.plots.timelines import timeline
 
-__all__ = ["accuracy_chart", "blocks", "memories", "memory_grid", "task_matrices", "task_matrix", "timeline"]
+__all__ = [
+    "accuracy_chart",
+    "blocks",
+    "curves",
+    "memories",
+    "memory_grid",
+    "regions",
+    "task_matrices",
+    "task_matrix",
+    "timeline",
+]

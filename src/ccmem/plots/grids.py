@@ -53,7 +53,7 @@ def memory_grid(
         if used[unit]:
             top, left = (unit // columns) * (height + 1), (unit % columns) * (width + 1)
             mosaic[top : top + height, left : left + width] = stretched(prototype).reshape(image_shape)
-    ax = new_axes(ax, columns * 0.32, rows * 0.32 + 0.3)
+    ax = new_axes(ax, columns * _side(columns), rows * _side(columns) + 0.3)
     ax.set_facecolor("#edf2f7")
     ax.imshow(mosaic, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_xticks([])
@@ -63,6 +63,11 @@ def memory_grid(
     if title is not None:
         ax.set_title(title)
     return ax
+
+
+def _side(columns: int) -> float:
+    """Inches of an image: larger if there are few in a row."""
+    return max(0.32, min(0.8, 5 / columns))
 
 
 def stretched(image: FloatArray) -> FloatArray:
@@ -79,7 +84,8 @@ def memories(
 ) -> Any:
     """The memories of several models, one below the other (the paper's figure); returns the Figure."""
     heights = [-(-len(memory_of(model).prototypes_) // columns) for model in models.values()]
-    figure = new_figure(columns * 0.32, sum(heights) * 0.33 + 0.45 * len(heights) + 0.3)
+    side = _side(columns)
+    figure = new_figure(columns * side, sum(heights) * (side + 0.01) + 0.45 * len(heights) + 0.3)
     panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, (name, model) in zip(panels, models.items(), strict=True):
         used = int((memory_of(model).win_counts_ > 0).sum())

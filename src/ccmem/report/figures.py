@@ -60,8 +60,10 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
     for tuned, which in ((False, "with the paper's settings"), (True, "tuned")):
         grids = {rows[row]["title"]: memory for row, memory in kept.items() if row.endswith(experiments.TUNED) == tuned}
         if grids:
-            figure = plots.memories(grids, shape)
-            caption = f"Memories after the last task, {which} (first trial). A CCM has one block of slots to a row."
+            slots = {_slots(memory.unit_blocks_) for memory in grids.values() if memory.unit_blocks_ is not None}
+            figure = plots.memories(grids, shape, columns=max(slots, default=25))
+            blocks = " A CCM has one block of slots to a row." if len(slots) == 1 else ""
+            caption = f"Memories after the last task, {which} (first trial).{blocks}"
             yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
     for protocol in run:
         matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values() if _has(row, protocol)}
@@ -97,6 +99,11 @@ def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> I
             memory = KeptMemory.read(path, row["trials"]["0"], n_samples)
             if memory is not None:
                 yield row_name, memory
+
+
+def _slots(blocks: IntArray) -> int:
+    """Slots of a block, from the blocks of all units."""
+    return int(np.bincount(blocks).max())
 
 
 def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:

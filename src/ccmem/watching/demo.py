@@ -60,20 +60,27 @@ class Demo:
 
     def run(self, stop: Callable[[], bool] = lambda: False, speed: float | None = None) -> None:
         """Learn the stream at ``speed`` rows a second."""
-        began, speed = time.monotonic(), speed or self.speed
+        speed = speed or self.speed
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
             for start in range(0, len(self.rows), CHUNK_ROWS):
                 if stop():
                     return
+                began = time.monotonic()
                 part = slice(start, start + CHUNK_ROWS)
                 self.model.partial_fit(self.rows[part], self.labels[part])
                 if start == 0 and self.names is not None:
                     self.model.memory_.feature_names_in_ = np.array(self.names, object)
-                time.sleep(max(0.0, began + start / speed - time.monotonic()))
+                # No catching up: after a compile, the stream would rush past.
+                time.sleep(max(0.0, began + CHUNK_ROWS / speed - time.monotonic()))
 
-    def start(self) -> threading.Thread:
-        """Learn in a thread of its own, in a daemon so that Ctrl-C ends it."""
-        thread = threading.Thread(target=self.run, name="ccmem-demo", daemon=True)
+    def start(self, ended: Callable[[], None] = lambda: None) -> threading.Thread:
+        """Learn in a thread of its own, in a daemon so that Ctrl-C ends it; ``ended`` is called at the end."""
+
+        def learn() -> None:
+            self.run()
+            ended()
+
+        thread = threading.Thread(target=learn, name="ccmem-demo", daemon=True)
         thread.start()
         return thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import webbrowser
@@ -27,8 +28,7 @@ class Watch:
         observer.start()
         self._server.begin()
         if browser:
-            with contextlib.suppress(webbrowser.Error):
-                webbrowser.open(self.url)
+            _open(self.url)
 
     def wait(self) -> None:
         """Serve until Ctrl-C."""
@@ -57,6 +57,14 @@ class Watch:
 
     def _repr_html_(self) -> str:
         return f'Watching at <a href="{self.url}" target="_blank" rel="noopener">{self.url}</a>'
+
+
+def _open(url: str) -> None:
+    """Open a browser, but none that would take over the terminal unless the user has chosen it."""
+    with contextlib.suppress(webbrowser.Error):
+        found = webbrowser.get()
+        if type(found) is not webbrowser.GenericBrowser or "BROWSER" in os.environ:
+            found.open(url)
 
 
 def watch(

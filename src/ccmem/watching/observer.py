@@ -26,6 +26,8 @@ FRESH_SECONDS = 4.0
 """How long an event is told as the present state."""
 STATES = {"new_block": "new", "recall": "recalled", "column_lost": "lost", "column_back": "back"}
 RATE_SECONDS = 4.0
+READS = 50
+"""How often a page's question is put to a model that is in the middle of a step."""
 MOST_CARDS = 40
 """Blocks that are shown at once: the one in use, and those used most recently."""
 
@@ -234,7 +236,7 @@ class Observer:
         with self.news:
             if self._now is None or not 0 <= block < self._now.n_blocks:
                 raise LookupError(f"no block {block}")
-            card = facts.card(self._model, self._memory, block, self._head["shape"])
+            card = _read(lambda: facts.card(self._model, self._memory, block, self._head["shape"]))
             return card | {"born": self._born.get(block, 0), "used": self._used.get(block, 0)}
 
     def why(self, step: int, kind: int) -> dict[str, Any]:
@@ -244,7 +246,7 @@ class Observer:
             event = next((event for event in self._events if event.step == step and event.kind == name), None)
             if event is None:
                 raise LookupError(f"no event at {step}")
-            return facts.explanation(self._memory, event, self._rows.around(step))
+            return _read(lambda: facts.explanation(self._memory, event, self._rows.around(step)))
 
     def name(self, block: int, name: str) -> str:
         """Give a block a name; returns what became of it, in words."""
@@ -264,3 +266,13 @@ class Observer:
             return 0
         (began, first), (ended, last) = recent[0], recent[-1]
         return round((last - first) / max(ended - began, 1e-3))
+
+
+def _read(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``read`` answers; asked again when it hits upon the middle of a step."""
+    for _ in range(READS):
+        try:
+            return read()
+        except facts.Moving:
+            time.sleep(0.01)
+    raise LookupError("the model never stood still")

@@ -12,7 +12,9 @@ function drawCards() {
     if (!element) { element = newCard(card.block); cardElements.set(card.block, element); }
     if (place.children[index] !== element.root && !place.contains(document.activeElement)) place.insertBefore(element.root, place.children[index] || null);
     else if (!element.root.parentNode) place.append(element.root);
-    element.root.classList.toggle("in-use", card.block === known.block);
+    const name = known.names[card.block] || "";  // not the card's: it is sent anew only while its block is in use
+    if (document.activeElement !== element.name && element.name.value !== name) element.name.value = name;
+    element.number.hidden = !name;
     if (element.card !== card || (moved && card.bars)) fillCard(element, card, ranges, moved);
   });
   const more = known.n_blocks - known.cards.size;
@@ -35,10 +37,8 @@ function newCard(block) {
 
 function fillCard(element, card, ranges, moved) {
   const before = element.card; element.card = card;
-  if (document.activeElement !== element.name) element.name.value = card.name;
-  element.number.hidden = !card.name;
   const labels = card.labels.filter(([, share]) => share >= 0.0005).map(([label, share]) => `${label} ${(100 * share).toFixed(share > 0.995 ? 0 : 1)}%`).join(", ");
-  element.facts.textContent = `${count(card.wins)} wins · ${card.units} units · since ${count(card.born)}${labels ? " · " + labels : ""}`;
+  element.facts.textContent = `${counted(card.wins, "win")} · ${counted(card.units, "unit")} · since ${count(card.born)}${labels ? " · " + labels : ""}`;
   element.mix.hidden = !card.labels.length;
   if (!before || !same(before.labels, card.labels)) element.mix.replaceChildren(...card.labels.map(([label, share], i) => {
     const part = make("i"); part.style.flex = share; part.style.background = colour(card.block); part.style.opacity = 1 / (1 + 0.8 * i); part.title = label; return part; }));
@@ -55,7 +55,7 @@ function drawUnits(element, card) {
     let canvas = place.children[i];
     if (!canvas) { canvas = make("canvas"); place.append(canvas); }
     paintImage(canvas, pixels.subarray(i * height * width, (i + 1) * height * width), height, width);
-    canvas.title = `unit ${unit}: ${count(card.won[i])} wins`;
+    canvas.title = `unit ${unit}: ${counted(card.won[i], "win")}`;
     const won = element.wins.has(unit) && element.wins.get(unit) < card.won[i];
     canvas.classList.toggle("won", won && card.block === known.block);
     canvas.style.borderColor = won && card.block === known.block ? colour(card.block) : "transparent";
@@ -81,27 +81,29 @@ function columnRanges(cards) {
   return ranges;
 }
 
-// Columns by name, each a bar from its lowest to its highest block, with its spread; of very many columns a strip of shades.
-function drawBars(place, card, ranges, most = Infinity) {
+// Columns by name, each a bar from its lowest to its highest block, with its spread: those that are named, or all of them;
+// of very many a strip of shades.
+function drawBars(place, card, ranges, columns = null) {
   const values = card.bars || [], spread = card.spread || [];
   const share = (value, i) => ranges[i] && ranges[i][1] > ranges[i][0] ? Math.min(1, Math.max(0, (value - ranges[i][0]) / (ranges[i][1] - ranges[i][0]))) : 0.5;
-  if (values.length > 24 && most > 24) {
+  if (values.length > MOST_BARS && !columns) {
     const strip = make("canvas"); strip.width = values.length; strip.height = 1; strip.style.height = "26px"; strip.style.imageRendering = "pixelated";
     const g = strip.getContext("2d");
     values.forEach((value, i) => { g.globalAlpha = share(value, i); g.fillStyle = colour(card.block); g.fillRect(i, 0, 1, 1); });
     place.replaceChildren(strip, make("small", `${count(known.n_features)} columns, from lowest to highest block`)); return;
   }
   const table = make("div", null, "bars");
-  values.slice(0, most).forEach((value, i) => {
-    const bar = make("span", null, "bar"), fill = make("i"), band = make("b"), width = spread[i] || 0, low = share(value - width, i);
+  for (const i of columns || values.keys()) {
+    const value = values[i], bar = make("span", null, "bar"), fill = make("i"), band = make("b"), width = spread[i] || 0, low = share(value - width, i);
     fill.style.background = colour(card.block); fill.style.left = 0; fill.style.width = 100 * share(value, i) + "%";
     band.style.left = 100 * low + "%"; band.style.width = 100 * (share(value + width, i) - low) + "%";
     bar.title = width ? `${neat(value)} ± ${neat(width)}` : neat(value);
-    bar.append(fill, band); const name = make("span", columnName(i)); name.title = columnName(i);
+    bar.append(fill, band); const name = make("span", middleCut(columnName(i), 18)); name.title = columnName(i);
     table.append(name, bar, make("span", Number(value.toPrecision(3)).toString()));
-  });
+  }
   place.replaceChildren(table);
 }
+const middleCut = (text, most) => text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}`;
 const columnName = (i) => known.columns && known.columns[i] !== undefined ? known.columns[i] : `column ${i}`;
 
 async function rename(block, name) {

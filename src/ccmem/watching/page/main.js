@@ -15,11 +15,12 @@ function draw() {
   const block = replayed === null ? known.block : blockAt(replayed), card = known.cards.get(block);
   const labels = (card ? card.labels : []).filter(([, share]) => share > 0.2).slice(0, 3).map(([label, share]) => `${label} ${(100 * share).toFixed(0)}%`).join(", ");
   $("chip-name").textContent = known.rows ? blockName(block) : "…";
-  $("chip").style.background = known.rows ? colour(block) : "";
+  $("chip").style.background = known.rows ? colour(block) : ""; $("chip").style.color = known.rows && brightness(block) > 150 ? "#22272e" : "";
+  for (const [shown, { root }] of cardElements) root.classList.toggle("in-use", shown === block);
   $("chip-label").textContent = labels || (known.names[block] ? `block ${block}` : "");
   const state = replayed === null ? known.state : stateAt(replayed);
   document.body.dataset.state = state;
-  $("state").textContent = replayed !== null ? `replay at ${count(Math.round(replayed))}: ${WORDS[state]}` : WORDS[state] + (known.finished && state === "calm" ? ", finished" : "") + (paused ? " (picture held)" : "");
+  $("state").textContent = replayed !== null ? `replay at ${count(Math.round(replayed))}: ${WORDS[state]}` : WORDS[state] + (known.finished && state === "calm" ? ", finished" : "") + (paused ? " (page paused)" : "");
   $("blind").hidden = !known.blind;
   $("rate").textContent = count(known.rate || 0); $("rows").textContent = count(Math.round(cursor));
   $("n-blocks").textContent = count(known.n_blocks || 0); $("n-units").textContent = count(known.n_units || 0);
@@ -47,7 +48,7 @@ source.onmessage = (message) => { $("quiet").hidden = true; hear(JSON.parse(mess
 source.onerror = () => { $("quiet").hidden = false; };
 
 $("pause").addEventListener("click", () => {
-  paused = !paused; $("pause").setAttribute("aria-pressed", paused); $("pause").textContent = paused ? "Go on" : "Pause";
+  paused = !paused; $("pause").setAttribute("aria-pressed", paused); $("pause").textContent = paused ? "Resume" : "Pause";
   if (!paused) listEvents([], true);
   later();
 });

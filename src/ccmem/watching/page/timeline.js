@@ -27,11 +27,12 @@ function drawTimeline(canvas, width, height, view, cursor) {
   for (const step of known.changes) if (step >= view[0] && step <= view[1] && step <= cursor) { g.beginPath(); g.moveTo(x(step), L.top); g.lineTo(x(step), L.floor); g.stroke(); }
   g.setLineDash([]); g.globalAlpha = 1;
 
+  const inUse = cursor < known.rows ? blockAt(cursor) : known.block;
   const stretches = stretchesIn(view, cursor), born = new Map();
   for (const event of known.events) if (event[1] <= cursor && !born.has(event[3])) born.set(event[3], event[1]);
   if (L.lane >= 6) for (let block = 0; block < blocks; block++) {
     const from = known.events.length && known.events[0][2] === block ? 0 : born.get(block);
-    if (from === undefined && block !== known.block) continue;
+    if (from === undefined && block !== inUse) continue;
     g.fillStyle = colour(block); g.globalAlpha = 0.2;
     g.fillRect(x(from || 0), middle(block) - thick * 0.16, x(cursor) - x(from || 0), thick * 0.32);
   }
@@ -51,16 +52,16 @@ function drawTimeline(canvas, width, height, view, cursor) {
 
   g.font = "12px system-ui, sans-serif"; g.textBaseline = "middle"; g.textAlign = "right";
   const every = roundUp(15 / L.lane);
-  const inUse = cursor < known.rows ? blockAt(cursor) : known.block;
   for (let block = 0; block < blocks; block += every) {
     g.fillStyle = textColour(block); g.font = (block === inUse ? "bold " : "") + "12px system-ui, sans-serif";
     const name = !known.names[block] && g.measureText(blockName(block)).width > L.left - 12 ? count(block) : blockName(block);
     g.fillText(fitted(g, name, L.left - 12), L.left - 8, middle(block));
   }
-  g.font = "12px system-ui, sans-serif"; g.fillStyle = css("--alarm"); g.fillText("alarm", L.left - 8, (L.alarm + L.floor) / 2);
+  g.font = "12px system-ui, sans-serif"; g.fillStyle = css("--alarm"); g.fillText("alarm", L.left - 8, L.floor - 22);
+  if (known.limit) g.fillText("limit " + known.limit, L.left - 8, L.floor - (L.floor - L.alarm) / 1.3);
   g.strokeStyle = line; g.beginPath(); g.moveTo(L.left, L.floor + 0.5); g.lineTo(L.right, L.floor + 0.5); g.stroke();
   g.fillStyle = grey; g.textBaseline = "top";
-  for (const step of ticks(view, Math.max(2, Math.floor((L.right - L.left) / 110)))) {
+  for (const step of ticks(view, Math.max(2, Math.floor((L.right - L.left) / 75)))) {
     const text = span < 3e4 ? count(step) : short(step), half = g.measureText(text).width / 2;
     g.textAlign = "center"; g.fillText(text, Math.min(Math.max(x(step), L.left + half), L.right - half), L.floor + 6);
   }
@@ -101,31 +102,32 @@ function stretchesIn(view, cursor) {
 
 function drawEvents(g, L, x, middle, thick, view, cursor, ink, paper) {
   const visible = known.events.filter((event) => event[1] >= view[0] && event[1] <= Math.min(view[1], cursor));
-  const room = (L.right - L.left) / Math.max(1, visible.length);
+  const room = (x(Math.min(view[1], cursor)) - L.left) / Math.max(1, visible.length);
   g.font = "12px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle";
   const tones = KINDS.map(([, , name]) => css("--" + name)), ticked = new Set();
-  for (const [kind, step, origin, target, , , , column] of visible) {
-    const at = x(step), a = middle(origin), b = middle(target), tone = tones[kind];
-    if (room < 3) { const pixel = 4 * Math.round(at) + kind; if (ticked.has(pixel)) continue; ticked.add(pixel); }
+  visible.forEach(([kind, step, origin, target, , , , column], i) => {
+    const at = x(step), free = (i + 1 < visible.length ? x(visible[i + 1][1]) : L.right) - at, a = middle(origin), b = middle(target), tone = tones[kind];
+    if (room < 3) { const pixel = 4 * Math.round(at) + kind; if (ticked.has(pixel)) return; ticked.add(pixel); }
     if (kind >= CHANGES_BLOCK) {
       const y = L.lane >= 14 ? b - thick / 2 - 7 : L.top - 5;
       g.fillStyle = tone; sign(g, kind, at, y, Math.max(2, Math.min(5, room)), paper);
-      if (room >= 95 && L.lane >= 26) g.fillText(columnName(column), at + 9, y);
-      continue;
+      if (free > g.measureText(columnName(column)).width + 14 && L.lane >= 26) g.fillText(columnName(column), at + 9, y);
+      return;
     }
     g.strokeStyle = g.fillStyle = tone;
     if (room >= 14 && L.lane >= 14) {
       const way = b > a ? 1 : -1, tip = b - way * (thick / 2 + 2);
       g.lineWidth = 1.5; g.beginPath(); g.moveTo(at, a + way * (thick / 2 + 2)); g.lineTo(at, tip); g.stroke();
       g.beginPath(); g.moveTo(at, tip); g.lineTo(at - 4, tip - way * 7); g.lineTo(at + 4, tip - way * 7); g.fill();
-      if (room >= 95 && L.lane >= 26) {
-        const text = KINDS[kind][1], y = (a + b) / 2 + (Math.abs(b - a) > 1.5 * L.lane ? L.lane / 2 : 0);
+      const text = KINDS[kind][1];
+      if (free > g.measureText(text).width + 14 && L.lane >= 26) {
+        const y = (a + b) / 2 + (Math.abs(b - a) > 1.5 * L.lane ? L.lane / 2 : 0);
         g.globalAlpha = 0.85; g.fillStyle = paper; g.fillRect(at + 5, y - 8, g.measureText(text).width + 6, 16);
         g.globalAlpha = 1; g.fillStyle = tone; g.fillText(text, at + 8, y);
       }
     } else if (room >= 3) sign(g, kind, at, b, Math.min(4, 1 + room / 4), paper);
     else g.fillRect(at, L.top - 8, 1, 5);
-  }
+  });
 }
 
 function sign(g, kind, x, y, size, edge) {
@@ -148,9 +150,5 @@ function drawAlarm(g, L, x, view, cursor) {
   if (known.limit) {
     const y = L.floor - (L.floor - L.alarm) / 1.3;
     g.strokeStyle = tone; g.lineWidth = 1; g.setLineDash([1, 3]); g.beginPath(); g.moveTo(L.left, y); g.lineTo(L.right, y); g.stroke(); g.setLineDash([]);
-    g.font = "11px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "bottom";
-    const text = "limit " + known.limit, wide = g.measureText(text).width;
-    g.fillStyle = css("--paper"); g.globalAlpha = 0.8; g.fillRect(L.right - wide - 5, y - 13, wide + 5, 12); g.globalAlpha = 1; g.fillStyle = tone;
-    g.fillText(text, L.right - 2, y - 1);
   }
 }

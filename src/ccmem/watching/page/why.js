@@ -32,20 +32,27 @@ async function showWhy(event) {
     (ofBlocks ? `Before it, ${blockName(origin)} was in use.` : `${blockName(target)} stays in use; what a lost column would say is left open.`);
   body.replaceChildren();
   if (!ofBlocks) {
-    if (why.samples) body.append(make("h3", "Samples before it, and before it was noticed"), sampleTable(why, [columnName(column)]));
+    if (why.samples) body.append(make("h3", "Samples from before it, and when it was noticed"), sampleTable(why, [column]));
     if (!$("why").open) $("why").showModal();
     return;
   }
-  const cards = await Promise.all([origin, target].map((block) => fetch("block/" + block).then((a) => a.json())));
+  const cards = (await Promise.all([origin, target].map(blockCard))).filter((card) => card);
+  if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows brought to length 1)"), columnTable(why));
   body.append(make("h3", known.shape ? "What the two blocks hold" : "Mean of the two blocks"), pair(cards, (card, place) => {
     if (card.images !== undefined) { const units = make("div", null, "units"); place.append(units); drawPictures(units, bytes(card.images), card.drawn.length); }
-    else drawBars(place, card, columnRanges([...known.cards.values(), ...cards]), 24);
+    else drawBars(place, card, columnRanges([...known.cards.values(), ...cards]), card.bars.length > MOST_BARS ? places(why) : null);
   }, cards.map((card) => card.block)));
-  if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows brought to length 1)"), columnTable(why));
-  if (why.samples) body.append(make("h3", "Samples before the change, and before it was noticed"),
+  if (!known.shape) body.lastChild.classList.add("columns");
+  if (why.samples) body.append(make("h3", "Samples from before the change, and when it was noticed"),
     known.shape ? pair([why.samples.before, why.samples.after], (rows, place) => { const units = make("div", null, "units"); place.append(units); drawRows(units, rows); }, [origin, target])
       : sampleTable(why));
   if (!$("why").open) $("why").showModal();
+}
+
+// A block as it is now; as it was last shown, if the run does not answer.
+async function blockCard(block) {
+  try { const answer = await fetch("block/" + block); if (answer.ok) return await answer.json(); } catch { /* no answer */ }
+  return known.cards.get(block);
 }
 
 function pair(items, fill, blocks) {
@@ -72,20 +79,25 @@ function tableOf(heads, lines) {
   for (const text of heads) head.append(make("th", text));
   table.append(head);
   for (const cells of lines) { const row = make("tr"); for (const cell of cells) { const td = make("td", cell instanceof Node ? null : cell); if (cell instanceof Node) { td.append(cell); td.classList.add("share"); } row.append(td); } table.append(row); }
-  return table;
+  const box = make("div", null, "table"); box.append(table);
+  return box;
 }
 const neat = (v) => Number(Number(v).toPrecision(4)).toString();
 
 function columnTable(why) {
-  return tableOf(["column", "before", "after", "change", "in spreads", "share of the change"], why.columns.map(([name, before, after, change, share, spreads]) => {
+  const table = tableOf(["column", "before", "after", "change", "in spreads", "share of the change"], why.columns.map(([name, before, after, change, share, spreads]) => {
     const bar = make("div", null, "bar"), fill = make("i"); fill.style.left = 0; fill.style.width = 100 * share + "%"; fill.style.background = css("--grey"); bar.append(fill); bar.title = (100 * share).toFixed(1) + " %";
     return [name, neat(before), neat(after), (change > 0 ? "+" : "") + neat(change), spreads < 100 ? spreads.toFixed(1) : short(Math.round(spreads)), bar];
   }));
+  table.classList.add("moved");
+  return table;
 }
 
-function sampleTable(why, names) {
-  const places = (names || why.columns.slice(0, 5).map(([name]) => name)).map((name) => [name, [...Array(known.n_features).keys()].find((i) => columnName(i) === name)]).filter(([, i]) => i !== undefined);
+// Numbers of the columns that moved most.
+const places = (why) => why.columns.map(([name]) => [...Array(known.n_features).keys()].find((i) => columnName(i) === name)).filter((i) => i !== undefined);
+
+function sampleTable(why, columns = places(why).slice(0, 5)) {
   const lines = [];
-  for (const [when, rows] of [["before", why.samples.before], ["when noticed", why.samples.after]]) for (const row of rows) lines.push([when, ...places.map(([, i]) => row[i] === null ? "none" : neat(row[i]))]);
-  return tableOf(["", ...places.map(([name]) => name)], lines);
+  for (const [when, rows] of [["before", why.samples.before], ["when noticed", why.samples.after]]) for (const row of rows) lines.push([when, ...columns.map((i) => row[i] === null ? "missing" : neat(row[i]))]);
+  return tableOf(["", ...columns.map((i) => middleCut(columnName(i), 14))], lines);
 }
