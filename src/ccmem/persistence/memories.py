@@ -187,7 +187,7 @@ def _check_array(
         raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {wanted}")
     if array.dtype.kind == "i" and array.size and array.min() < 0:
         raise ValueError(f"{owner}: {name} holds negative counts")
-    whole = used if rows == used else capacity if rows == MANY else used + 1
+    whole = capacity if rows == MANY else used
     return ((whole, *shape[1:]), dtype), array, used
 
 

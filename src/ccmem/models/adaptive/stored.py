@@ -60,6 +60,15 @@ def with_missing(fields: Any) -> Any:
         return fields
 
 
+def without_errors(fields: Any) -> Any:
+    """``fields`` of a memory without a bound, which has no errors of units, as files of 0.1 say it has."""
+    try:
+        state = fields["state"]
+        return {**fields, "state": {**state, "errors": state["errors"][:0]}}
+    except (TypeError, LookupError):
+        return fields
+
+
 def _expected(wins: Any, learning_rate: Any) -> FloatArray | None:
     if wins.dtype.kind not in "iu" or not wins.size or wins.min() < 0 or wins.max() > MOST_WINS:
         return None
