@@ -14,7 +14,7 @@ import numpy as np
 
 from ccmem import registry
 from ccmem.persistence.joined import Joined, Named, Separated
-from ccmem.persistence.tensorfile import Array, storable
+from ccmem.persistence.tensorfile import Array, narrowed, storable
 from ccmem.persistence.upgrades import upgraded
 
 _PLAIN = {int, str, bool, type(None)}
@@ -48,6 +48,10 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     if isinstance(value, list):
         return [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
     if isinstance(value, dict):
+        if isinstance(arrays, Joined) and _are_arrays(value):
+            return {"$arrays": {key: arrays.add(place, array) for key, array in value.items()}}
+        if isinstance(arrays, Joined) and _are_counts(value):
+            return {"$counts": [arrays.add(place, narrowed(np.array([*value.values()]))), *value]}
         packed, before = {}, f"{place}." if place else ""
         for key, item in value.items():
             if not isinstance(key, str) or key[:1] == "$":
@@ -69,6 +73,23 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
 
 
+def _are_arrays(value: dict[Any, Any]) -> bool:
+    """Whether these are arrays with proper names: then the document says so once."""
+    for key, item in value.items():
+        if type(item) is not np.ndarray or not storable(item) or type(key) is not str or key[:1] == "$":
+            return False
+    return len(value) > 0
+
+
+def _are_counts(value: dict[Any, Any]) -> bool:
+    """Whether these are so many counts that they are better off as an array: memories of a fleet differ in them, and
+    then have the same document."""
+    counts = value.values()
+    if len(counts) < 8 or set(map(type, counts)) != {int} or not 0 <= min(counts) <= max(counts) < 2**63:
+        return False
+    return all(type(key) is str and key[:1] != "$" for key in value)
+
+
 def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True) -> Any:
     """What :func:`pack` was given; with ``build=False``, estimators stay dictionaries (nothing is imported)."""
     if isinstance(value, list):
@@ -87,6 +108,10 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
     if len(value) != 1:
         raise ValueError(f"{tag} stands beside other things")
     inside = value[tag]
+    if tag == "$arrays" and isinstance(inside, dict) and isinstance(arrays, Separated):
+        return {key: arrays[description] for key, description in inside.items()}
+    if tag == "$counts" and isinstance(inside, list) and isinstance(arrays, Separated):
+        return dict(zip(inside[1:], arrays[inside[0]].tolist(), strict=True))
     if tag == "$float" and inside in ("inf", "-inf", "nan"):
         return float(inside)
     if tag == "$tuple" and isinstance(inside, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -272,19 +273,21 @@ class AdaptiveCCM(BlockMemory):
         capacity, blocks = self.max_units + 1 if self.max_units else 4 * self.n_slots, 4
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
         units.counters[BLOCKS] = 1
-        layout = self._own_layout(capacity, n_features, dtype)
+        layout = dict(self._own_layout(self.max_units is not None, capacity, n_features, dtype))
         layout["missing"] = (0, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
-    def _own_layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def _own_layout(bounded: bool, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         """Shape and type of what the state has beyond that of every model; None stands for any number of blocks, and
         two numbers for either."""
         return {
             "unit_blocks": ((capacity,), np.int64),
-            "errors": ((capacity if self.max_units else 0,), np.float64),
+            "errors": ((capacity if bounded else 0,), np.float64),
             "means": ((None, n_features), dtype),
             "statistics": ((None, N_STATISTICS), np.float64),
             "vectors": ((N_VECTORS, n_features), dtype),
@@ -297,7 +300,8 @@ class AdaptiveCCM(BlockMemory):
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        return {**super()._layout(capacity, n_features, dtype), **self._own_layout(capacity, n_features, dtype)}
+        own = self._own_layout(self.max_units is not None, capacity, n_features, dtype)
+        return {**super()._layout(capacity, n_features, dtype), **own}
 
     def _capacity_for(self, units: int) -> int:
         return units + 1
@@ -348,11 +352,11 @@ class AdaptiveCCM(BlockMemory):
         fields = with_rates(with_missing(with_columns(fields)), self.learning_rate)
         super()._import(fields if self.max_units else without_errors(fields))
         state = self._state
-        members = np.flatnonzero(state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER])
+        members = (state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER]).nonzero()[0]
         state.members[: len(members)] = members  # not by the kernel's own function, which would have to be compiled
 
     def _check_state(self, state: AdaptiveState) -> None:
-        counters, tuning = state.counters, self._tuning
+        counters, tuning = state.counters.tolist(), self._tuning  # plain numbers are quicker to compare
         units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
         if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
             raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with space for {rows}")
@@ -361,9 +365,10 @@ class AdaptiveCCM(BlockMemory):
             raise ValueError(f"{units} units do not fit max_units={bound}")
         if units and state.unit_blocks[:units].max() >= blocks:
             raise ValueError("some units belong to a block that does not exist")
-        if bound is None and units and np.bincount(state.unit_blocks[:units]).max() > self.n_slots:
+        sizes = np.bincount(state.unit_blocks[:units], minlength=blocks)
+        if bound is None and sizes.max() > self.n_slots:
             raise ValueError(f"some block has more than n_slots={self.n_slots} units")
-        if counters[SIZE] != np.count_nonzero(state.unit_blocks[:units] == counters[POINTER]):
+        if counters[SIZE] != sizes[counters[POINTER]]:
             raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, but it does not")
         if max(counters[FILLED], counters[ROWS]) >= tuning.batch or counters[LAST] > 2 or counters[LATEST] >= RING:
             raise ValueError("its counters are damaged")
