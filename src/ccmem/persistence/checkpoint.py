@@ -174,11 +174,15 @@ def _read(file: Any, size: int, build: bool) -> Checkpoint:
 # Joined ones: their head is the same but for the digest, and the length and version that it names --------------------
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16)
+def _head_before_length(version: str) -> bytes:
+    metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": version, "digest": _UNSIGNED.decode()}
+    return as_json({"__metadata__": metadata})[:-1].encode() + b',"joined":{"dtype":"U8",'
+
+
 def _unsigned_head(n: int, version: str) -> bytes:
     """The head of a joined checkpoint with a piece of ``n`` bytes, with zeros for its digest."""
-    metadata = {"format": "ccmem", "schema": str(SCHEMA), "library_version": version, "digest": _UNSIGNED.decode()}
-    text = as_json({"__metadata__": metadata, "joined": {"dtype": "U8", "shape": [n], "data_offsets": [0, n]}}).encode()
+    text = _head_before_length(version) + b'"shape":[%d],"data_offsets":[0,%d]}}' % (n, n)
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 

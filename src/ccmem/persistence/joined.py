@@ -67,6 +67,18 @@ class Joined:
         self._parts[name if name in _FLOATS else "other"].append(array.tobytes())
         return [name, *array.shape]
 
+    def add_all(self, arrays: dict[Any, Any]) -> dict[str, list[Any]] | None:
+        """Keep all values, if they are arrays with proper names; return what the document says of them."""
+        described = {}
+        for key, array in arrays.items():
+            name = NAMES.get(array.dtype) if type(array) is np.ndarray else None
+            if name is None or type(key) is not str or key[:1] == "$":
+                return None
+            described[key] = [name, *array.shape]
+        for array, (name, *_) in zip(arrays.values(), described.values(), strict=True):
+            self._parts[name if name in _FLOATS else "other"].append(array.tobytes())
+        return described or None
+
     def piece(self, document: str) -> bytes | None:
         """The document and all arrays; None if they are not small."""
         fronts, rests, counts = [], [], []
@@ -79,7 +91,7 @@ class Joined:
         regular = b"".join([document.encode(), b"\0", *fronts, *self._parts["other"]])
         if len(regular) + _COUNTS.size >= MOST_DEFLATED:
             return None
-        deflate = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, zdict=_DICTIONARY)
+        deflate = zlib.compressobj(2, zlib.DEFLATED, _WINDOW, 5, zdict=_DICTIONARY)
         return b"".join([deflate.compress(_COUNTS.pack(*counts) + regular), deflate.flush(), *rests])
 
 

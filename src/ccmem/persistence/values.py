@@ -48,10 +48,11 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     if isinstance(value, list):
         return [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
     if isinstance(value, dict):
-        if isinstance(arrays, Joined) and _are_arrays(value):
-            return {"$arrays": {key: arrays.add(place, array) for key, array in value.items()}}
-        if isinstance(arrays, Joined) and _are_counts(value):
-            return {"$counts": [arrays.add(place, narrowed(np.array([*value.values()]))), *value]}
+        if isinstance(arrays, Joined):
+            if (described := arrays.add_all(value)) is not None:
+                return {"$arrays": described}
+            if _are_counts(value):
+                return {"$counts": [arrays.add(place, narrowed(np.array([*value.values()]))), *value]}
         packed, before = {}, f"{place}." if place else ""
         for key, item in value.items():
             if not isinstance(key, str) or key[:1] == "$":
@@ -71,14 +72,6 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
             "fitted": pack(fitted, f"{place}.fitted", arrays),
         }
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
-
-
-def _are_arrays(value: dict[Any, Any]) -> bool:
-    """Whether these are arrays with proper names: then the document says so once."""
-    for key, item in value.items():
-        if type(item) is not np.ndarray or not storable(item) or type(key) is not str or key[:1] == "$":
-            return False
-    return len(value) > 0
 
 
 def _are_counts(value: dict[Any, Any]) -> bool:
