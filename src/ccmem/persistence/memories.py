@@ -115,11 +115,12 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
 
 def _check_parameters(memory: CompetitiveMemory) -> None:
     """As :func:`check_parameters`; all keys of a fleet have the same, and once is enough."""
+    kind: Any = type(memory)
     values = [vars(memory)[name] for name in memory._rules]
     try:
-        _check_values(type(memory), tuple(values), tuple(map(type, values)))
+        _check_values(kind, tuple(values), tuple(map(type, values)))
     except TypeError:  # an array has no hash
-        check_parameters(type(memory).__name__, memory._rules, vars(memory))
+        check_parameters(kind.__name__, memory._rules, vars(memory))
 
 
 @functools.lru_cache(maxsize=64)

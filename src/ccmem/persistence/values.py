@@ -33,7 +33,7 @@ def _parameters(estimator: Any) -> dict[str, Any]:
 
 def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     """``value`` as JSON; arrays go to ``arrays``, under names made from ``place`` if they have any."""
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, np.ndarray):
         return _pack_array(value, place, arrays)

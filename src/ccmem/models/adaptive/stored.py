@@ -72,11 +72,7 @@ def without_errors(fields: Any) -> Any:
 
 
 def _expected(wins: Any, learning_rate: Any) -> FloatArray | None:
-    if (
-        wins.dtype.kind not in "iu"
-        or not wins.size
-        or (wins.dtype.kind == "i" and wins.min() < 0)
-        or wins.max() > MOST_WINS
-    ):
+    kind = wins.dtype.kind
+    if kind not in "iu" or not wins.size or (kind == "i" and wins.min() < 0) or wins.max() > MOST_WINS:
         return None
     return rates_by_wins(learning_rate)[wins]
