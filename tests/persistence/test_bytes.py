@@ -108,6 +108,7 @@ def test_what_is_not_bytes_of_a_model_is_refused() -> None:
         ('"wins":["U8",100]', '"wins":["I8",100]', "wins is not an array of int64"),
         ('{"$arrays":{', '{"$arrays":[{', "JSON"),
         ('"$counts":[["U16",19]', '"$counts":[["U16",18]', "shorter"),
+        ('"n_slots":25', '"n_slots":24', "more than n_slots=24 units"),
     ],
 )
 def test_forged_descriptions_of_arrays_are_refused(was: str, becomes: str, why: str) -> None:
@@ -224,3 +225,36 @@ def test_classifiers_and_states_of_schema_2_load_and_go_on() -> None:
     recipe, rows = Recipe(AdaptiveCCM(n_slots=3)), Rows(np.arange(360), X)
     state, _ = step("pump", (FROM_0_2 / "state.bytes").read_bytes(), rows, recipe)
     assert state == step("pump", None, rows, recipe)[0]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_signed_nonsense_is_refused_or_can_be_learned_with(data: st.DataObject) -> None:
+    bounded = data.draw(st.booleans())
+    memory = AdaptiveCCM(n_slots=3, max_units=6 if bounded else None).partial_fit(mixed_stream())
+
+    def change(_: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
+        name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].nbytes)))
+        damaged = bytearray(arrays[name].tobytes())
+        place = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[place] = data.draw(st.sampled_from(sorted(b'0129[]{},"') if name == "document" else range(256)))
+        arrays[name] = np.frombuffer(bytes(damaged), np.uint8)
+
+    try:
+        again = from_bytes(forge(memory.to_bytes(), change))
+    except CheckpointError:
+        return
+    with np.errstate(all="ignore"):
+        again.partial_fit(mixed_stream()[::3, : again.n_features_in_]).predict(
+            mixed_stream()[:9, : again.n_features_in_]
+        )
+
+
+def test_a_memory_of_many_blocks_has_no_space_to_spare_once_it_was_bytes() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(10 * np.eye(9)[i], 0.3, (200, 9)) for i in range(9)])
+    memory = AdaptiveCCM(n_slots=2).partial_fit(X[:1000])
+    again = from_bytes(memory.to_bytes())
+    assert len(again._state.means) == again.n_blocks_ > 4
+    assert again.partial_fit(X[1000:]).to_bytes() == memory.partial_fit(X[1000:]).to_bytes()
+    assert again.n_blocks_ == 9
