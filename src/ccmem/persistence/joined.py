@@ -105,15 +105,14 @@ class Separated:
     def __getitem__(self, description: Any) -> Array:
         if not (isinstance(description, list) and description and len(description) <= 1 + _MOST_AXES):
             raise FormatError("an array is not described by type and shape")
-        dtype, shape, size, place = _described(*description)
-        if place not in self._pieces:
-            place = "other"
+        dtype, shape, size, kind = _described(*description)
+        place = kind if kind in self._pieces else "other"
         piece, start = self._pieces[place], self._next[place]
         end = self._next[place] = start + size
         if end > piece.nbytes:
             raise FormatError("its arrays are cut off")
         part: Array = np.ndarray(shape, dtype, piece, start)
-        if dtype == np.bool_ and part.view(np.uint8).max(initial=0) > 1:
+        if kind == "BOOL" and part.view(np.uint8).max(initial=0) > 1:
             raise FormatError("an array holds a truth value that is neither 0 nor 1")
         return part.copy() if place == "other" else part  # floats have been copied from what was read
 

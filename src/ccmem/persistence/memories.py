@@ -180,7 +180,7 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
             whole[:used] = array[:used]
     known = dict(zip(names, made, strict=True))
     check_finite(known["prototypes"])
-    if known["rates"].min() < 0 or known["rates"].max() > 1:
+    if np.minimum.reduce(known["rates"]) < 0 or np.maximum.reduce(known["rates"]) > 1:
         raise ValueError(f"{owner}: rates lie outside [0, 1]")
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     known.update(memory._derive(known["prototypes"], known["wins"]))
@@ -244,7 +244,7 @@ def _whole(
 def _check_finite(owner: str, floats: dict[str, Any]) -> None:
     """Raise if one of these holds NaN or infinity; if they are small, one look at all of them is quicker."""
     small = sum([array.nbytes for array in floats.values()]) <= SMALL
-    if small and np.isfinite(np.concatenate([*floats.values()], axis=None)).all():
+    if small and np.logical_and.reduce(np.isfinite(np.concatenate([*floats.values()], axis=None))):
         return
     for name, array in floats.items():
         if not np.isfinite(array).all():

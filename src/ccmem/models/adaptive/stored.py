@@ -56,8 +56,9 @@ def with_missing(fields: Any) -> Any:
     """What :func:`without_missing` was given; anything else as it is."""
     try:
         state = fields["state"]
-        none = {} if "missing" in state else {"missing": np.zeros((0, state["means"].shape[1]))}
-        return {**fields, "state": {**state, **none}}
+        if "missing" in state:
+            return fields
+        return {**fields, "state": {**state, "missing": np.zeros((0, state["means"].shape[1]))}}
     except (TypeError, LookupError, AttributeError):
         return fields
 
