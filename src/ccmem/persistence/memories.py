@@ -62,7 +62,7 @@ def _in_use(name: str, array: Any, rows: int | None, counters: dict[str, int]) -
     if rows is None:
         return array[: counters["blocks"]]
     array = array[: counters["units"]]
-    return narrowed(array) if name == "prototypes" or array.any() else array[:0]
+    return narrowed(array) if name == "prototypes" or np.logical_or.reduce(array, axis=None) else array[:0]
 
 
 def widened(array: Any) -> Any:
