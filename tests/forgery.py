@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+import ccmem
 from ccmem import CCM, load, save
 from ccmem.persistence import checkpoint as checkpoints
-from ccmem.persistence import tensorfile
+from ccmem.persistence import joined, tensorfile
 
 
 def mixed_stream(n_rows: int = 400, seed: int = 0) -> np.ndarray:
@@ -52,6 +53,8 @@ def forge(data: bytes, change: Any) -> bytes:
     header = tensorfile.read_header(file, len(data))
     arrays = tensorfile.read_arrays(file, header, len(data) - file.tell())
     metadata = header["__metadata__"]
+    if "joined" in arrays:
+        return _forge_joined(arrays["joined"], change)
     document = json.loads(metadata["document"]) if "document" in metadata else None
     del metadata["digest"]
     change(document, arrays, metadata)
@@ -60,6 +63,23 @@ def forge(data: bytes, change: Any) -> bytes:
     metadata["digest"] = checkpoints._digest(metadata, arrays)
     head, ordered = tensorfile.dump(arrays, metadata)
     return head + b"".join(bytes(tensorfile.raw_bytes(array)) for array in ordered)
+
+
+def _forge_joined(piece: Any, change: Any) -> bytes:
+    """The same for a joined one; its document is among the arrays."""
+    separated = joined.Separated(piece)
+    arrays = {"document": np.frombuffer(separated.document, np.uint8), **separated._pieces}
+    change(None, arrays, None)
+    forged = joined.Joined()
+    for name, parts in forged._parts.items():
+        parts.append(arrays[name].tobytes())
+    return signed(forged.piece(arrays["document"].tobytes().decode()) or b"")
+
+
+def signed(piece: bytes, version: str = ccmem.__version__) -> bytes:
+    """A joined checkpoint with this piece and a digest that fits."""
+    head = checkpoints._unsigned_head(len(piece), version)
+    return head.replace(b"0" * 64, checkpoints._digest_of_joined(head, piece).encode()) + piece
 
 
 def loaded(data: bytes, folder: Path) -> Any:

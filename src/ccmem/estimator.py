@@ -11,6 +11,8 @@ from ccmem.guard import GuardedEstimator, reading
 from ccmem.memory import aligned
 from ccmem.parameters import Rule, check_parameters
 
+_SINGLE = {int, float, str, type(None)}
+
 
 class Estimator(GuardedEstimator):
     """Base of the estimators; scikit-learn's own comes last."""
@@ -40,8 +42,8 @@ class Estimator(GuardedEstimator):
             )
 
     def _shape(self) -> tuple[Any, ...]:
-        values = (getattr(self, name) for name in self._shape_parameters)
-        return tuple(tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for v in values)
+        values = [getattr(self, name) for name in self._shape_parameters]
+        return tuple(v if type(v) in _SINGLE or not isinstance(v, Sequence) else tuple(v) for v in values)
 
     def _adopt(self, fresh: Self) -> None:
         """Take over all that ``fresh``, a clone, has learned."""

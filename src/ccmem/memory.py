@@ -121,16 +121,34 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
-def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """Arrays of zeros of these shapes and types: small ones share one buffer, because making many takes time."""
-    places, end = [], 0
+class Places(NamedTuple):
+    """Shapes and types of arrays, and where each begins in one buffer; None if they are too large for that."""
+
+    layouts: list[tuple[tuple[int, ...], Any]]
+    starts: list[int] | None
+    end: int
+
+
+def places_for(layouts: list[tuple[tuple[int, ...], Any]]) -> Places:
+    """Arrays of these shapes and types: small ones share one buffer, because making many takes time."""
+    starts, end = [], 0
     for shape, dtype in layouts:
-        places.append(end)
+        starts.append(end)
         end += -(-math.prod(shape) * np.dtype(dtype).itemsize // CACHE_LINE) * CACHE_LINE
-    if end > SMALL:
-        return [aligned_zeros(*layout) for layout in layouts]
-    buffer = aligned_zeros((end,), np.uint8)
-    return [np.ndarray(shape, dtype, buffer, place) for (shape, dtype), place in zip(layouts, places, strict=True)]
+    return Places(layouts, starts if end <= SMALL else None, end)
+
+
+def zeros_at(places: Places) -> list[Any]:
+    """Such arrays of zeros."""
+    if places.starts is None:
+        return [aligned_zeros(*layout) for layout in places.layouts]
+    buffer = aligned_zeros((places.end,), np.uint8)
+    return [np.ndarray(*layout, buffer, start) for layout, start in zip(places.layouts, places.starts, strict=True)]
+
+
+def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
+    """Arrays of zeros of these shapes and types."""
+    return zeros_at(places_for(layouts))
 
 
 def check_size(n_bytes: int, what: str) -> None:

@@ -387,7 +387,7 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
 
     @reading
     def _export(self) -> dict[str, Any]:
-        from ccmem.persistence.memories import narrowed
+        from ccmem.persistence.tensorfile import narrowed
 
         in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
         metric = {"metric": self._metric.export()} if self._metric is not None else {}

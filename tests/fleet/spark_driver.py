@@ -2,9 +2,9 @@
 
     python spark_driver.py ROWS EVENTS CHECKPOINT FEATURES [before|after NUMBER]
 
-With ``before`` or ``after`` it dies, with all of its process group, around the moment at which the events of a batch
-take their place: before it they are lost, after it they are written but the batch is not committed. If it lives to the
-end it prints every key and its state.
+ROWS are Parquet files, or JSON lines that stand in for Kafka messages. With ``before`` or ``after`` it dies, with all
+of its process group, around the moment at which the events of a batch take their place: before it they are lost, after
+it they are written but the batch is not committed. If it lives to the end it prints every key and its state.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def session() -> object:
 
 
 def main() -> None:
+    from pyspark.sql import functions
+
     import ccmem.spark
     from ccmem import AdaptiveCCM
 
@@ -48,7 +50,12 @@ def main() -> None:
         Path.rename = dying  # type: ignore[method-assign, assignment]
     spark = session()
     schema = ", ".join(["machine bigint", "time bigint", *(f"{name} float" for name in features)])
-    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(rows)  # type: ignore[attr-defined]
+    reader = spark.readStream.option("maxFilesPerTrigger", 1)  # type: ignore[attr-defined]
+    if any(Path(rows).glob("*.json")):  # bytes in a column named value, as Kafka has them
+        messages = reader.format("text").load(rows).select(functions.col("value").cast("binary"))
+        stream = ccmem.spark.rows_of_messages(messages, schema)
+    else:
+        stream = reader.schema(schema).parquet(rows)
     recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=5))
     found = ccmem.spark.learn(stream, key="machine", order="time", features=features, recipe=recipe)
     ccmem.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -111,25 +112,46 @@ def test_columns_that_are_missing_or_of_the_wrong_type_are_named() -> None:
             learn(rows, key=key, order=order, features=features, late=late)
 
 
-def test_memories_and_events_are_those_of_a_plain_loop_though_the_driver_was_killed(tmp_path: Path) -> None:
+def outcome(folder: Path, printed: str) -> tuple[dict[int, bytes], list[Any]]:
+    """States and events that a driver has left."""
     from pyarrow import parquet
 
+    found = {int(key): bytes.fromhex(state) for key, state in map(str.split, printed.splitlines())}
+    parts = [parquet.read_table(part) for part in sorted((folder / "events").glob("batch-*"))]
+    return found, sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
+
+
+def plain_loop(given: dict[int, Any]) -> tuple[dict[int, bytes | None], list[Any]]:
     from ccmem import AdaptiveCCM
     from ccmem.fleet import Recipe, Rows, step
 
+    states, events = {}, []
+    for key, (time, X) in given.items():
+        states[key], more = step(key, None, Rows(time, X), Recipe(AdaptiveCCM(n_slots=5)))
+        events += [tuple(event) for event in more]
+    assert events
+    return states, sorted(events)
+
+
+def test_memories_and_events_are_those_of_a_plain_loop_though_the_driver_was_killed(tmp_path: Path) -> None:
     given = write_rows(tmp_path / "rows")
     command = [sys.executable, DRIVER, *(str(tmp_path / name) for name in ("rows", "events", "checkpoint")), "3"]
     for more, code in ((["after", "2"], -9), (["before", "1"], -9), ([], 0)):
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=False, start_new_session=True)
         assert done.returncode == code, done.stderr[-3000:]
-    lines = [line.split() for line in done.stdout.splitlines()]
-    found = {int(key): bytes.fromhex(state) for key, state in lines}
-    parts = [parquet.read_table(part) for part in sorted((tmp_path / "events").glob("batch-*"))]
-    happened = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
-    states, events = {}, []
-    for key, (time, X) in given.items():
-        states[key], more = step(key, None, Rows(time, X), Recipe(AdaptiveCCM(n_slots=5)))
-        events += [tuple(event) for event in more]
-    assert found == states
-    assert happened == sorted(events)
-    assert events
+    assert outcome(tmp_path, done.stdout) == plain_loop(given)
+
+
+def test_messages_as_of_kafka_are_learned_like_rows(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    given = write_rows(tmp_path / "rows")
+    for file in (tmp_path / "rows").iterdir():
+        lines = [json.dumps(row) for row in parquet.read_table(file).to_pylist()]
+        file.with_suffix(".json").write_text("\n".join(lines))
+        os.utime(file.with_suffix(".json"), (file.stat().st_mtime,) * 2)
+        file.unlink()
+    command = [sys.executable, DRIVER, *(str(tmp_path / name) for name in ("rows", "events", "checkpoint")), "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert outcome(tmp_path, done.stdout) == plain_loop(given)

@@ -63,7 +63,8 @@ def merge(memories: Sequence[Any]) -> Any:
     if any(getattr(model, "metric", None) == "shared" for model in models):
         raise ValueError('classifiers with metric="shared" cannot be merged: their scatter belongs to one stream')
     first = models[0]
-    memory = type(inner[0])(**{**inner[0].get_params(), "max_units": None})  # for now: all units, to be merged below
+    everything = sum(part.n_units_ for part in inner)  # for now, to be merged below
+    memory = type(inner[0])(**{**inner[0].get_params(), "max_units": everything})
     memory._import(_union(inner))
     if isinstance(first, ModalClassifier):
         classes = sorted_union(*(model.classes_ for model in models))
@@ -237,6 +238,8 @@ def _shrink(memory: AdaptiveCCM, votes: IntArray, bound: int | None) -> None:
             break
         merge_cheapest(state, votes, gives)
         state.counters[JOURNALED] = 0
-    list_members(state)
     memory.max_units = bound
+    state = state._replace(**memory._derive(state.prototypes, state.wins))
+    memory._state = state if bound else state._replace(errors=state.errors[:0].copy())
+    list_members(memory._state)
     memory._began_with = memory._shape()

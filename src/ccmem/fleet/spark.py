@@ -38,6 +38,18 @@ def configure(builder: Any) -> Any:
     return builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
 
 
+def rows_of_messages(messages: Any, schema: str) -> Any:
+    """Flat rows from a stream of messages whose ``value`` is a JSON object, as Kafka hands them over.
+
+    ``schema`` names the columns ("machine string, time bigint, flow float"). A message that is no such object becomes a
+    row of nulls, which :func:`learn` refuses: filter these out before if they may come.
+    """
+    from pyspark.sql import functions
+
+    text = functions.col("value").cast("string")
+    return messages.select(functions.from_json(text, schema).alias("row")).select("row.*")
+
+
 def learn(
     rows: Any,
     *,

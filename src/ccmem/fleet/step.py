@@ -151,11 +151,12 @@ class Member:
         if "memory_" in fitted:
             fitted["memory_"] = inner
         scale = self.scale.export() if self.scale is not None and self.scale.kind == "standard" else None
-        content = {"fitted": fitted, "last": self.last, "rows": self.rows, "scale": scale}
+        content = {"fitted": fitted, "last": np.array(self.last), "rows": np.array(self.rows), "scale": scale}
         return b"".join(encode(content, joined=True))
 
     def _take(self, content: dict[str, Any]) -> None:
-        fitted, self.last, self.rows = content["fitted"], content["last"], content["rows"]
+        fitted = content["fitted"]
+        self.last, self.rows = (np.asarray(content[name]).item() for name in ("last", "rows"))
         if type(self.rows) is not int or not 0 < self.rows < 2**62 or type(self.last) not in (int, float):
             raise ValueError("impossible number or order of rows")
         if "memory_" in fitted:

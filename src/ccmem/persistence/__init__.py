@@ -53,7 +53,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def to_bytes(estimator: Any) -> bytes:
-    """``estimator`` as bytes: what :func:`save` would write, with its arrays in one piece, which takes less room."""
+    """``estimator`` as bytes: what :func:`save` would write, if it is small in one piece, which takes less space."""
     return b"".join(encode({"model": estimator}, joined=True))
 
 

@@ -8,14 +8,16 @@ one without rows. What learning resumes with is the same to the last bit.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ccmem.kernels.rows import check_finite
-from ccmem.memory import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED, SMALL, aligned_zeros_of
+from ccmem.memory import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED, SMALL, Places, places_for, zeros_at
 from ccmem.parameters import check_parameters
+from ccmem.persistence.tensorfile import narrowed
 
 if TYPE_CHECKING:
     from ccmem.base import CompetitiveMemory
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 _COUNTERS = ("seen", "units")
 MANY = 1 << 40
 """A capacity that no memory has: arrays whose layout begins with it have a row a unit."""
-_SMALL = ((1 << 8, np.uint8), (1 << 16, np.uint16), (1 << 32, np.uint32))
 
 
 _NOT_DRAWN_FROM = np.random.default_rng(0)
@@ -61,19 +62,11 @@ def _in_use(name: str, array: Any, rows: int | None, counters: dict[str, int]) -
     if rows is None:
         return array[: counters["blocks"]]
     array = array[: counters["units"]]
-    return narrowed(array) if name == "prototypes" or array.any() else array[:0]
-
-
-def narrowed(array: Any) -> Any:
-    """Whole numbers, none of them negative, in the smallest type that holds them all."""
-    if array.dtype != np.int64:
-        return array
-    most = array.max(initial=0)
-    return next((array.astype(kind) for bound, kind in _SMALL if most < bound), array)
+    return narrowed(array) if name == "prototypes" or np.logical_or.reduce(array, axis=None) else array[:0]
 
 
 def widened(array: Any) -> Any:
-    """What :func:`_narrowed` was given; anything else as it is."""
+    """What :func:`narrowed` was given; anything else as it is."""
     return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype.kind == "u" else array
 
 
@@ -84,7 +77,7 @@ def _draws(memory: CompetitiveMemory) -> bool:
 def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     """Give ``memory``, fresh from its parameters, the state in ``fields``; ValueError if it cannot be its state."""
     owner = type(memory).__name__
-    check_parameters(owner, memory._rules, vars(memory))
+    _check_parameters(memory)
     needed = ("state", "counters", "events", *(("random_state",) if _draws(memory) else ()), "n_features_in_")
     spare = () if _draws(memory) else ("random_state",)  # files of 0.1 have one in any case
     check_names(owner, fields, needed, (*spare, "feature_names_in_", "labels_", "block_names"))
@@ -120,6 +113,22 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
         memory._import_names(fields["block_names"])
 
 
+def _check_parameters(memory: CompetitiveMemory) -> None:
+    """As :func:`check_parameters`; all keys of a fleet have the same, and once is enough."""
+    kind: Any = type(memory)
+    values = [vars(memory)[name] for name in memory._rules]
+    try:
+        _check_values(kind, tuple(values), tuple(map(type, values)))
+    except TypeError:  # an array has no hash
+        check_parameters(kind.__name__, memory._rules, vars(memory))
+
+
+@functools.lru_cache(maxsize=64)
+def _check_values(kind: Any, values: tuple[Any, ...], types: tuple[type, ...]) -> None:
+    """The same for values that can be told apart with their types: True is 1, but no number of slots."""
+    check_parameters(kind.__name__, kind._rules, dict(zip(kind._rules, values, strict=True)))
+
+
 @functools.cache
 def _stored_names(state_type: Any, derived: tuple[str, ...]) -> tuple[str, ...]:
     """The arrays of a state that are part of a checkpoint."""
@@ -132,7 +141,8 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     names = _stored_names(memory._state_type, memory._derived)
     check_names(owner, arrays, names, memory._derived)  # files of 0.1 hold some that are derived now
     check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
-    if not all(type(count) is int and 0 <= count < 2**62 for count in counts.values()):
+    values = [*counts.values()]
+    if set(map(type, values)) != {int} or not 0 <= min(values) <= max(values) < 2**62:
         raise ValueError(f"{owner}: its counters are damaged")
     prototypes = arrays["prototypes"]
     if not (
@@ -147,55 +157,94 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
         raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
     if counts["units"] > len(prototypes):
         raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
-    layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
-    checked = [_check_array(owner, name, arrays[name], layout[name], counts, capacity) for name in names]
-    _check_finite(owner, names, [array for _, array, _ in checked])
-    journal_layout = (FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64
-    shapes = [*(whole for whole, _, _ in checked), layout["counters"], journal_layout]
-    *made, counters, journal = aligned_zeros_of(shapes)
-    for whole, (_, array, used) in zip(made, checked, strict=True):
-        if len(array):
+    described = tuple([(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in map(arrays.get, names)])
+    known_as = type(memory), memory._shape(), capacity, counts["units"], counts.get("blocks"), n_features, described
+    plan = _plans.get(known_as)
+    if plan is None:
+        layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
+        plan = _plan(owner, names, layout, described, counts, capacity)
+        if len(_plans) > _MOST_PLANS:
+            _plans.clear()
+        _plans[known_as] = plan
+    given = [arrays[name] for name in names]
+    for i in plan.signed:
+        given[i] = widened(given[i])
+        if given[i].size and given[i].min() < 0:
+            raise ValueError(f"{owner}: {names[i]} holds negative counts")
+    _check_finite(owner, {names[i]: given[i] for i in plan.floats})
+    *made, counters, journal = zeros_at(plan.places)
+    for whole, array, used in zip(made, given, plan.used, strict=True):
+        if len(whole) == len(array):
+            whole[...] = array
+        elif len(array):
             whole[:used] = array[:used]
     known = dict(zip(names, made, strict=True))
     check_finite(known["prototypes"])
-    if known["rates"].min() < 0 or known["rates"].max() > 1:
+    if np.minimum.reduce(known["rates"]) < 0 or np.maximum.reduce(known["rates"]) > 1:
         raise ValueError(f"{owner}: rates lie outside [0, 1]")
-    values = list(counts.values())
     counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
     known.update(memory._derive(known["prototypes"], known["wins"]))
     return memory._state_type(**known, counters=counters, journal=journal)
 
 
-def _check_array(
-    owner: str, name: str, array: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
-) -> tuple[tuple[tuple[int, ...], Any], Any, int]:
-    """Shape and type that an array of the state has with all its rows; the array; and how many of its rows count."""
+class _Plan(NamedTuple):
+    """How arrays of certain types and shapes become a state. Found once for all memories of a fleet that are alike."""
+
+    places: Places
+    """Shapes and types with all rows, where each begins; counters and journal come last."""
+    used: list[int]
+    """How many rows of each count."""
+    signed: list[int]
+    floats: list[int]
+    """Which of them may hold what no state holds."""
+
+
+_plans: dict[Any, _Plan] = {}
+_MOST_PLANS = 256
+
+
+def _plan(
+    owner: str, names: Sequence[str], layout: dict[str, Any], described: Any, counts: dict[str, int], capacity: int
+) -> _Plan:
+    """Raise unless every array has the type and shape that the parameters imply."""
+    wholes, used = [], []
+    for name, given in zip(names, described, strict=True):
+        whole, rows = _whole(owner, name, given, layout[name], counts, capacity)
+        wholes.append(whole)
+        used.append(rows)
+    return _Plan(
+        places_for([*wholes, layout["counters"], ((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64)]),
+        used,
+        [i for i, (kind, _) in enumerate(described) if kind in (np.int64, np.uint64)],
+        [i for i, (kind, shape) in enumerate(described) if kind.kind == "f" and math.prod(shape)],
+    )
+
+
+def _whole(
+    owner: str, name: str, given: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
+) -> tuple[tuple[tuple[int, ...], Any], int]:
+    """Shape and type that an array of the state has with all its rows; and how many of its rows count."""
     shape, dtype = layout
-    array = widened(array)
-    rows = shape[0]
+    kind, have = given or (None, ())
+    rows, n = shape[0], have[0] if have else -1
     if isinstance(rows, tuple):  # either number will do
-        rows = len(array) if isinstance(array, np.ndarray) and array.ndim and len(array) in rows else rows[-1]
+        rows = n if n in rows else rows[-1]
     used = counts["units"] if rows == MANY else counts["blocks"] if rows is None else rows
-    fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.shape[1:] == shape[1:] and array.ndim
-    if fits and used is not None:
-        zeros = len(array) == 0 and rows == MANY and name != "prototypes"
-        fits = zeros or (len(array) == used if rows == used else len(array) >= used)
+    fits = kind == dtype or (dtype == np.int64 and kind is not None and kind.kind == "u")
+    if fits and have and have[1:] == shape[1:]:
+        zeros = n == 0 and rows == MANY and name != "prototypes"
+        fits = zeros or (n == used if rows == used else n >= used)
     else:
         fits = False
     if not fits:
-        wanted = (used, *shape[1:])
-        raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {wanted}")
-    if array.dtype.kind == "i" and array.size and array.min() < 0:
-        raise ValueError(f"{owner}: {name} holds negative counts")
-    whole = used if rows == used else capacity if rows == MANY else used + 1
-    return ((whole, *shape[1:]), dtype), array, used
+        raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {(used, *shape[1:])}")
+    return ((capacity if rows == MANY else used, *shape[1:]), dtype), used
 
 
-def _check_finite(owner: str, names: Sequence[str], arrays: list[Any]) -> None:
+def _check_finite(owner: str, floats: dict[str, Any]) -> None:
     """Raise if one of these holds NaN or infinity; if they are small, one look at all of them is quicker."""
-    floats = {name: array for name, array in zip(names, arrays, strict=True) if array.dtype.kind == "f"}
-    small = sum(array.nbytes for array in floats.values()) <= SMALL
-    if small and np.isfinite(np.concatenate(list(floats.values()), axis=None)).all():
+    small = sum([array.nbytes for array in floats.values()]) <= SMALL
+    if small and np.logical_and.reduce(np.isfinite(np.concatenate([*floats.values()], axis=None))):
         return
     for name, array in floats.items():
         if not np.isfinite(array).all():
@@ -204,7 +253,10 @@ def _check_finite(owner: str, names: Sequence[str], arrays: list[Any]) -> None:
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:
     """Raise ValueError unless ``fields`` is a dictionary with just these names, in this order where it matters."""
-    needed, optional = list(needed), tuple(optional)
+    needed = list(needed)
+    if isinstance(fields, dict) and list(fields) == needed:
+        return
+    optional = tuple(optional)
     if not isinstance(fields, dict) or [name for name in fields if name not in optional] != needed:
         raise ValueError(
             f"{owner}: has {list(fields) if isinstance(fields, dict) else 'nothing'} where {needed} belong"

@@ -14,7 +14,7 @@ import numpy as np
 
 from ccmem import registry
 from ccmem.persistence.joined import Joined, Named, Separated
-from ccmem.persistence.tensorfile import Array, storable
+from ccmem.persistence.tensorfile import Array, narrowed, storable
 from ccmem.persistence.upgrades import upgraded
 
 _PLAIN = {int, str, bool, type(None)}
@@ -33,7 +33,7 @@ def _parameters(estimator: Any) -> dict[str, Any]:
 
 def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     """``value`` as JSON; arrays go to ``arrays``, under names made from ``place`` if they have any."""
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, np.ndarray):
         return _pack_array(value, place, arrays)
@@ -48,6 +48,11 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     if isinstance(value, list):
         return [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
     if isinstance(value, dict):
+        if isinstance(arrays, Joined):
+            if (described := arrays.add_all(value)) is not None:
+                return {"$arrays": described}
+            if _are_counts(value):
+                return {"$counts": [arrays.add(place, narrowed(np.array([*value.values()]))), *value]}
         packed, before = {}, f"{place}." if place else ""
         for key, item in value.items():
             if not isinstance(key, str) or key[:1] == "$":
@@ -69,6 +74,15 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
 
 
+def _are_counts(value: dict[Any, Any]) -> bool:
+    """Whether these are so many counts that they are better off as an array: memories of a fleet differ in them, and
+    then have the same document."""
+    counts = value.values()
+    if len(counts) < 8 or set(map(type, counts)) != {int} or not 0 <= min(counts) <= max(counts) < 2**63:
+        return False
+    return all(type(key) is str and key[:1] != "$" for key in value)
+
+
 def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True) -> Any:
     """What :func:`pack` was given; with ``build=False``, estimators stay dictionaries (nothing is imported)."""
     if isinstance(value, list):
@@ -87,6 +101,10 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
     if len(value) != 1:
         raise ValueError(f"{tag} stands beside other things")
     inside = value[tag]
+    if tag == "$arrays" and isinstance(inside, dict) and isinstance(arrays, Separated):
+        return {key: arrays[description] for key, description in inside.items()}
+    if tag == "$counts" and isinstance(inside, list) and isinstance(arrays, Separated):
+        return dict(zip(inside[1:], arrays[inside[0]].tolist(), strict=True))
     if tag == "$float" and inside in ("inf", "-inf", "nan"):
         return float(inside)
     if tag == "$tuple" and isinstance(inside, list):

@@ -162,8 +162,9 @@ def use(state: Any, settings: Any, block: int, total: int, new: bool) -> None:
     counters, scalars = state.counters, state.scalars
     use_columns(state, settings, block, counters[POINTER], min(counters[FRESH], RING), new)
     if block != counters[POINTER]:
-        for k in range(counters[SIZE]):  # the block left has changed while it was in use
-            state.partners[state.members[k]] = TO_FIND
+        if state.partners.shape[0] > 0:
+            for k in range(counters[SIZE]):  # the block left has changed while it was in use
+                state.partners[state.members[k]] = TO_FIND
         counters[POINTER] = block
         list_members(state)
     part = 1.0 / total

@@ -117,14 +117,15 @@ def open_slot(state: AdaptiveState, settings: AdaptiveSettings, best: int, x: Fl
     """Let ``x`` become a unit of the block in use, relieving the one it was nearest to."""
     counters = state.counters
     unit = counters[UNITS]
-    if best != REJECTED:
-        state.errors[best] = 0.0
     copy_scaled(state.prototypes[unit], x, scale)
     state.rates[unit] = settings.learning_rate
     state.wins[unit] = 0
-    state.errors[unit] = 0.0
     state.unit_blocks[unit] = counters[POINTER]
-    state.partners[unit] = TO_FIND
+    if settings.max_units > 0:  # without a bound there are neither
+        if best != REJECTED:
+            state.errors[best] = 0.0
+        state.errors[unit] = 0.0
+        state.partners[unit] = TO_FIND
     state.members[counters[SIZE]] = unit
     counters[UNITS] += 1
     counters[SIZE] += 1
@@ -166,11 +167,7 @@ def learn_rows(
     r: Any = np.int64(0)
     asking = is_asking(state)
     while r < X.shape[0] and not asking:
-        if (
-            counters[BLOCKS] == state.means.shape[0]
-            or counters[UNITS] == state.prototypes.shape[0]
-            or counters[JOURNALED] + lines > state.journal.shape[0]
-        ):
+        if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
             break
         x, heard = X[r], True
         scale = scale_of(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,13 +47,13 @@ from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled, 
 from ccmem.models.adaptive.missing import ABSENT, KEPT, N_MISSING, UNHEARD, cosines, expecting_gaps
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
 from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
-from ccmem.models.adaptive.stored import with_missing, with_rates, without_missing, without_rates
+from ccmem.models.adaptive.stored import with_missing, with_rates, without_errors, without_missing, without_rates
 from ccmem.models.adaptive.upgrade import with_columns
 from ccmem.parameters import Rule, integer, number, optional
 
-_PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors", "partners", "costs", "members")
+_PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors")
 _PER_BLOCK = ("means", "statistics", "columns", "ages")
-_LEAST_GROWTH = {_PER_UNIT: 8, _PER_BLOCK: 1}
+_LEAST_UNITS_MORE = 8
 """A fleet of small memories feels every spare row."""
 
 
@@ -256,6 +257,10 @@ class AdaptiveCCM(BlockMemory):
     def _empty_journal(self, first_step: int) -> IntArray:
         state = self._state
         if state.journal[state.counters[JOURNALED] - 1, 0] == QUESTION:
+            rows = len(state.means)
+            if state.counters[BLOCKS] == rows:  # the answer may be a new block
+                more = rows + max(rows // 4, 1)
+                self._state = state = state._replace(**{n: grown(getattr(state, n), more) for n in _PER_BLOCK})
             answer(state, self._settings())
         return super()._empty_journal(first_step)
 
@@ -267,7 +272,7 @@ class AdaptiveCCM(BlockMemory):
         capacity, blocks = self.max_units + 1 if self.max_units else 4 * self.n_slots, 4
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
         units.counters[BLOCKS] = 1
-        layout = self._own_layout(capacity, n_features, dtype)
+        layout = dict(self._own_layout(self.max_units is not None, capacity, n_features, dtype))
         layout["missing"] = (0, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
@@ -275,12 +280,13 @@ class AdaptiveCCM(BlockMemory):
         return AdaptiveState(*units, **more)
 
     @staticmethod
-    def _own_layout(capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    @lru_cache(maxsize=64)
+    def _own_layout(bounded: bool, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         """Shape and type of what the state has beyond that of every model; None stands for any number of blocks, and
         two numbers for either."""
         return {
             "unit_blocks": ((capacity,), np.int64),
-            "errors": ((capacity,), np.float64),
+            "errors": ((capacity if bounded else 0,), np.float64),
             "means": ((None, n_features), dtype),
             "statistics": ((None, N_STATISTICS), np.float64),
             "vectors": ((N_VECTORS, n_features), dtype),
@@ -293,29 +299,35 @@ class AdaptiveCCM(BlockMemory):
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        return {**super()._layout(capacity, n_features, dtype), **self._own_layout(capacity, n_features, dtype)}
+        own = self._own_layout(self.max_units is not None, capacity, n_features, dtype)
+        return {**super()._layout(capacity, n_features, dtype), **own}
 
     def _capacity_for(self, units: int) -> int:
         return units + 1
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        rows = len(prototypes)
-        filled = aligned_zeros((1, prototypes.shape[1]), prototypes.dtype)
+        units = len(prototypes)
+        in_a_block = units if self.max_units else min(units, self.n_slots)
         return {
-            "partners": np.zeros(rows, np.int64),
-            "costs": np.zeros(rows),
-            "members": np.zeros(rows, np.int64),
-            "filled": filled,
+            "partners": np.zeros(units if self.max_units else 0, np.int64),
+            "costs": np.zeros(in_a_block),
+            "members": np.zeros(in_a_block, np.int64),
+            "filled": aligned_zeros((1, prototypes.shape[1]), prototypes.dtype),
             "guess": np.zeros((N_GUESS, prototypes.shape[1])),
         }
 
     def _grow(self, row: FloatArray) -> None:
         state = self._state
-        for names, needed in ((_PER_UNIT, state.counters[UNITS]), (_PER_BLOCK, state.counters[BLOCKS])):
-            rows = len(getattr(state, names[0]))
-            if needed == rows:
-                more = rows + max(rows // 4, _LEAST_GROWTH[names])
-                state = state._replace(**{name: grown(getattr(state, name), more) for name in names})
+        rows = len(state.prototypes)
+        if state.counters[UNITS] == rows:
+            more = rows + max(rows // 8, _LEAST_UNITS_MORE)
+            layout = self._layout(more, len(row), state.prototypes.dtype)
+            larger = {name: grown(getattr(state, name), layout[name][0][0]) for name in _PER_UNIT}
+            derived = self._derive(larger["prototypes"], larger["wins"])
+            for name, array in derived.items():
+                known = getattr(state, name)
+                array[: len(known)] = known
+            state = state._replace(**larger, **derived)
         if not len(state.missing) and np.isnan(row).any():
             state = expecting_gaps(state)
         lines = 2 + len(row)  # all columns may be lost at once
@@ -337,13 +349,14 @@ class AdaptiveCCM(BlockMemory):
         return without_missing(without_rates(super()._export(), self.learning_rate))
 
     def _import(self, fields: dict[str, Any]) -> None:
-        super()._import(with_rates(with_missing(with_columns(fields)), self.learning_rate))
+        fields = with_rates(with_missing(with_columns(fields)), self.learning_rate)
+        super()._import(fields if self.max_units else without_errors(fields))
         state = self._state
-        members = np.flatnonzero(state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER])
+        members = (state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER]).nonzero()[0]
         state.members[: len(members)] = members  # not by the kernel's own function, which would have to be compiled
 
     def _check_state(self, state: AdaptiveState) -> None:
-        counters, tuning = state.counters, self._tuning
+        counters, tuning = state.counters.tolist(), self._tuning  # plain numbers are quicker to compare
         units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
         if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
             raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with space for {rows}")
@@ -352,7 +365,10 @@ class AdaptiveCCM(BlockMemory):
             raise ValueError(f"{units} units do not fit max_units={bound}")
         if units and state.unit_blocks[:units].max() >= blocks:
             raise ValueError("some units belong to a block that does not exist")
-        if counters[SIZE] != np.count_nonzero(state.unit_blocks[:units] == counters[POINTER]):
+        sizes = np.bincount(state.unit_blocks[:units], minlength=blocks)
+        if bound is None and sizes.max() > self.n_slots:
+            raise ValueError(f"some block has more than n_slots={self.n_slots} units")
+        if counters[SIZE] != sizes[counters[POINTER]]:
             raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, but it does not")
         if max(counters[FILLED], counters[ROWS]) >= tuning.batch or counters[LAST] > 2 or counters[LATEST] >= RING:
             raise ValueError("its counters are damaged")

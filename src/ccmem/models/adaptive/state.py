@@ -17,10 +17,11 @@ class AdaptiveState(NamedTuple):
     journal: IntArray
     unit_blocks: IntArray
     errors: FloatArray
-    """Dissimilarity each unit has gathered since a slot was last opened for it; 0 unless ``max_units`` is a bound."""
+    """Dissimilarity each unit has gathered since a slot was last opened for it; only if ``max_units`` is a bound."""
     partners: IntArray
     costs: FloatArray
-    """Cheapest partner of each unit, if known, and what merging the two would cost."""
+    """Cheapest partner of each unit, if known, and what merging the two would cost. Without a bound there are no
+    partners, and costs are scratch for the units of a block."""
     members: IntArray
     """Units of the block in use, in order."""
     means: FloatArray

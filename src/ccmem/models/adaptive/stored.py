@@ -29,7 +29,8 @@ def without_rates(fields: dict[str, Any], learning_rate: float) -> dict[str, Any
     expected = _expected(state["wins"], learning_rate)
     if expected is None or not (expected == state["rates"]).all():
         return fields
-    return {**fields, "state": {**state, "rates": expected[:0]}}
+    state["rates"] = expected[:0]
+    return fields
 
 
 def with_rates(fields: Any, learning_rate: Any) -> Any:
@@ -46,21 +47,33 @@ def with_rates(fields: Any, learning_rate: Any) -> Any:
 
 def without_missing(fields: dict[str, Any]) -> dict[str, Any]:
     """``fields`` without what is known of missing readings, if that is nothing."""
-    state = {name: array for name, array in fields["state"].items() if name != "missing" or len(array)}
-    return {**fields, "state": state}
+    if not len(fields["state"]["missing"]):
+        del fields["state"]["missing"]
+    return fields
 
 
 def with_missing(fields: Any) -> Any:
     """What :func:`without_missing` was given; anything else as it is."""
     try:
         state = fields["state"]
-        none = {} if "missing" in state else {"missing": np.zeros((0, state["means"].shape[1]))}
-        return {**fields, "state": {**state, **none}}
+        if "missing" in state:
+            return fields
+        return {**fields, "state": {**state, "missing": np.zeros((0, state["means"].shape[1]))}}
     except (TypeError, LookupError, AttributeError):
         return fields
 
 
+def without_errors(fields: Any) -> Any:
+    """``fields`` of a memory without a bound, which has no errors of units, as files of 0.1 say it has."""
+    try:
+        state = fields["state"]
+        return {**fields, "state": {**state, "errors": state["errors"][:0]}} if len(state["errors"]) else fields
+    except (TypeError, LookupError):
+        return fields
+
+
 def _expected(wins: Any, learning_rate: Any) -> FloatArray | None:
-    if wins.dtype.kind not in "iu" or not wins.size or wins.min() < 0 or wins.max() > MOST_WINS:
+    kind = wins.dtype.kind
+    if kind not in "iu" or not wins.size or (kind == "i" and wins.min() < 0) or wins.max() > MOST_WINS:
         return None
     return rates_by_wins(learning_rate)[wins]
