@@ -10,3 +10,6 @@ NEW_BLOCK, RECALL, MERGE, MOVE, REMOVE, QUESTION, COLUMN_LOST, COLUMN_BACK = ran
 (``from``; nothing is left of what they learned), columns (``from``) without readings any more, or with readings again,
 while block ``to`` is in use. A question is the last line: a kernel that writes it stops, for the model to answer it and
 call the kernel again."""
+
+EVIDENCE_UNIT = 1000
+"""Journals and files hold whole numbers: evidence is kept in thousandths."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from ccmem._codes import COLUMN_BACK as COLUMN_BACK
 from ccmem._codes import COLUMN_LOST as COLUMN_LOST
+from ccmem._codes import EVIDENCE_UNIT as EVIDENCE_UNIT
 from ccmem._codes import MERGE as MERGE
 from ccmem._codes import MOVE as MOVE
 from ccmem._codes import NEW_BLOCK as NEW_BLOCK
@@ -28,7 +29,7 @@ SEEN, UNITS, JOURNALED = 0, 1, 2
 """Places in ``counters`` that mean the same in every model; a model's own begin at ``OWN``."""
 OWN = 3
 
-JOURNAL_COLUMNS = 6
+JOURNAL_COLUMNS = 7
 FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
 """A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 
@@ -41,7 +42,7 @@ class UnitState(NamedTuple):
     wins: IntArray
     counters: IntArray
     journal: IntArray
-    """Lines (kind, step, from, to, count, uncertainty) since Python last looked; see the kinds above."""
+    """Lines (kind, step, from, to, count, uncertainty, evidence) since Python last looked; see the kinds above."""
 
 
 BLOCK_KINDS = ("new_block", "recall")
@@ -68,6 +69,8 @@ class Event(NamedTuple):
     """The change began within so many samples of ``onset``, if it came at once; one that creeps in began earlier."""
     column: int = -1
     """The column that was lost, or is back; -1 for blocks."""
+    evidence: float = 0.0
+    """How sure it was, as a multiple of what a change takes: 1 is just enough; 0 where a memory does not tell."""
 
     @property
     def changes_block(self) -> bool:
@@ -80,8 +83,10 @@ class Event(NamedTuple):
         return max(0, self.step - self.count + 1)
 
     def record(self) -> dict[str, Any]:
-        """Names and values, for a line of a file; ``column`` only where there is one."""
-        return {name: value for name, value in self._asdict().items() if name != "column" or value >= 0}
+        """Names and values, for a line of a file; ``column`` and ``evidence`` only where there is one."""
+        absent = {"column"} if self.column < 0 else set()
+        absent |= set() if self.evidence else {"evidence"}
+        return {name: value for name, value in self._asdict().items() if name not in absent}
 
     def __repr__(self) -> str:
         return f"Event({', '.join(f'{name}={value!r}' for name, value in self.record().items())})"
@@ -176,9 +181,17 @@ def grown(array: Any, rows: int, fill: float = 0) -> Any:
 
 @kernel_in_place
 def note(
-    counters: IntArray, journal: IntArray, kind: int, origin: int, target: int, count: int, uncertainty: int = 0
+    counters: IntArray,
+    journal: IntArray,
+    kind: int,
+    origin: int,
+    target: int,
+    count: int,
+    uncertainty: int = 0,
+    evidence: int = 0,
 ) -> None:
     """Add a line to the journal; the caller has made sure that one fits."""
     line = journal[counters[JOURNALED]]
     line[0], line[1], line[2], line[3], line[4], line[5] = kind, counters[SEEN], origin, target, count, uncertainty
+    line[6] = evidence
     counters[JOURNALED] += 1

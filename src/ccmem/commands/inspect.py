@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ccmem._codes import EVIDENCE_UNIT
+
 EXAMPLE = """\
 examples:
   ccmem inspect memory.safetensors
@@ -205,8 +207,10 @@ def _stream(learner: Any) -> dict[str, Any] | None:
     }
 
 
-def _event(kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0) -> dict[str, Any]:
-    """A line of a checkpoint's events; those of earlier versions say nothing of uncertainty."""
+def _event(
+    kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0, evidence: int = 0
+) -> dict[str, Any]:
+    """A line of a checkpoint's events; those of 0.1 say nothing of uncertainty and evidence."""
     onset = max(0, step - count + 1)
     column = {} if kind < _OF_BLOCKS else {"column": origin}
     blocks = {"from_block": target if column else origin, "to_block": target}
@@ -218,4 +222,5 @@ def _event(kind: int, step: int, origin: int, target: int, count: int, uncertain
         "count": count,
         "onset": onset,
         "uncertainty": uncertainty,
+        **({"evidence": evidence / EVIDENCE_UNIT} if evidence else {}),
     }

@@ -203,7 +203,7 @@ def _joined(
 def events_schema(columns: KeyedColumns) -> Any:
     """Columns of the events table."""
     pa = pyarrow()
-    whole = [(name, pa.int64()) for name in KeyedEvent._fields[3:]]
+    whole = [(name, pa.float64() if name == "evidence" else pa.int64()) for name in KeyedEvent._fields[3:]]
     order = tables.arrow_type(columns.order_type)
     return pa.schema([("key", pa.type_for_alias(columns.key_type)), ("order", order), ("kind", pa.string()), *whole])
 

@@ -90,7 +90,7 @@ def learn(
     flat = rows.select(*chosen)
     kind = {field.name: field.dataType.simpleString() for field in flat.schema.fields}
     schema = f"key {kind['key']}, order {kind['order']}, kind string, "
-    schema += ", ".join(f"{name} bigint" for name in KeyedEvent._fields[3:])
+    schema += ", ".join(f"{name} {'double' if name == 'evidence' else 'bigint'}" for name in KeyedEvent._fields[3:])
     return flat.groupBy("key").transformWithStateInPandas(
         statefulProcessor=_processor(recipe or Recipe(), len(features), double, late),
         outputStructType=schema,

@@ -54,6 +54,7 @@ class KeyedEvent(NamedTuple):
     count: int  # type: ignore[assignment]
     uncertainty: int = 0
     column: int = -1
+    evidence: float = 0.0
 
 
 class Recipe:

@@ -16,7 +16,17 @@ import numpy as np
 from ccmem._typing import BoolArray, FloatArray, IntArray
 from ccmem.base import CompetitiveMemory
 from ccmem.guard import guard_of, reading
-from ccmem.memory import BLOCK_KINDS, COLUMN_BACK, COLUMN_LOST, JOURNAL_COLUMNS, NEW_BLOCK, OWN, RECALL, Event
+from ccmem.memory import (
+    BLOCK_KINDS,
+    COLUMN_BACK,
+    COLUMN_LOST,
+    EVIDENCE_UNIT,
+    JOURNAL_COLUMNS,
+    NEW_BLOCK,
+    OWN,
+    RECALL,
+    Event,
+)
 
 if TYPE_CHECKING:
     from ccmem.models._explain import Explanation, Profile
@@ -35,17 +45,19 @@ _assigning = threading.Lock()
 
 
 def event_of(line: list[int]) -> Event:
-    """The event of a line: place of its kind, step, block left (or column), block in use, count, uncertainty."""
-    kind, step, origin, block, count, uncertainty = line
+    """The event of a line: place of its kind, step, block left (or column), block in use, and the rest in order."""
+    kind, step, origin, block, count, uncertainty, evidence = line
     if kind < len(BLOCK_KINDS):
-        return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty)
+        return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty, evidence=evidence / EVIDENCE_UNIT)
     return Event(EVENT_KINDS[kind], step, block, block, count, uncertainty, column=origin)
 
 
 def line_of(event: Event) -> list[int]:
     """What :func:`event_of` was given."""
     origin = event.from_block if event.changes_block else event.column
-    return [EVENT_KINDS.index(event.kind), event.step, origin, event.to_block, event.count, event.uncertainty]
+    evidence = round(EVIDENCE_UNIT * event.evidence)
+    kind = EVENT_KINDS.index(event.kind)
+    return [kind, event.step, origin, event.to_block, event.count, event.uncertainty, evidence]
 
 
 class BlockMemory(CompetitiveMemory):

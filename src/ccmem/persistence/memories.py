@@ -86,8 +86,8 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     events = widened(fields["events"])
     if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2):
         raise ValueError(f"{owner}: its events are damaged")
-    if events.shape[1] == JOURNAL_COLUMNS - 1:  # files of earlier versions say nothing of uncertainty
-        events = np.pad(events, ((0, 0), (0, 1)))
+    if events.shape[1] == JOURNAL_COLUMNS - 2:  # files of 0.1 say nothing of uncertainty and evidence
+        events = np.pad(events, ((0, 0), (0, 2)))
     if events.shape[1] != JOURNAL_COLUMNS:
         raise ValueError(f"{owner}: its events are damaged")
     if _draws(memory):

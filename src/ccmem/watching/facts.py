@@ -128,6 +128,7 @@ def explanation(memory: BlockMemory, event: Event, samples: dict[str, Any] | Non
         "text": str(event),
         "onset": event.onset,
         "uncertainty": event.uncertainty,
+        "evidence": event.evidence,
         "own_units": why.own_units,
         "columns": [[c.name, *_rounded([c.before, c.after, c.change, c.share, c.spreads])] for c in why.columns[:12]],
         "n_columns": len(why.columns),

@@ -13,7 +13,7 @@ import numpy as np
 from ccmem.kernels.competition import dot, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled
-from ccmem.memory import JOURNALED, NEW_BLOCK, QUESTION, RECALL, SEEN, UNITS, note
+from ccmem.memory import EVIDENCE_UNIT, JOURNALED, NEW_BLOCK, QUESTION, RECALL, SEEN, UNITS, note
 from ccmem.models._blocks import ALARM, BLOCKS, OWN_BLOCK, POINTER, BlockMemory
 from ccmem.models.adaptive.batches import close
 from ccmem.models.adaptive.columns import (
@@ -74,6 +74,7 @@ N_VECTORS = DEVIATION + 2
 of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled; and the
 total variance around the candidate; the most evidence that a column had with the latest batch."""
 N_SCALARS = 8
+MOST_TOLD = 1e6
 
 
 @kernel_in_place
@@ -210,10 +211,19 @@ def has_moved(state: Any, settings: Any, block: int, by_column: float) -> bool:
 
 
 @kernel_in_place
+def thousandths(state: Any, settings: Any) -> int:
+    """The evidence for a change, by the column or the direction that is surest: 1,000 is what it takes."""
+    by_column = state.scalars[MOST_EVIDENCE] / evidence_for_change(state, settings)
+    total = max(state.counters[ALARM] - 1, 1)
+    by_direction = misfit(state, settings, state.counters[POINTER], total, settings.z_new)
+    return int(np.rint(EVIDENCE_UNIT * min(max(by_column, by_direction), MOST_TOLD)))
+
+
+@kernel_in_place
 def tell(state: Any, settings: Any, kind: int, block: int, evidence: int) -> None:
-    """Note a change to ``block``, and where it began."""
+    """Note a change to ``block``, where it began, and how sure it is; ``evidence``: rows that showed it."""
     rows, off = rows_since_change(state, settings, evidence)
-    note(state.counters, state.journal, kind, state.counters[POINTER], block, rows, off)
+    note(state.counters, state.journal, kind, state.counters[POINTER], block, rows, off, thousandths(state, settings))
 
 
 @kernel_in_place

@@ -128,6 +128,10 @@ def naive(
     def misfit(s: Signature, total: int, z: float) -> float:
         return distance(candidate, s.mean) / s.limit(s.wander, 1.0 / total + s.weight, z, z_wander)
 
+    def sure(total: int) -> float:
+        ratio = max(columns.voice / columns.h, misfit(signatures[t], total, z_new))
+        return float(np.rint(1000.0 * min(ratio, 1e6))) / 1000.0
+
     def propose(n_batches: int) -> None:
         nonlocal candidate, spread, batches, alarm
         candidate = columns.latest(n_batches).direction.astype(X.dtype)
@@ -174,13 +178,15 @@ def naive(
             target = best
             if max_units is None or len(signatures) < max_units:
                 target = len(signatures)
-                events.append(Event("new_block", step, t, target, *columns.began(known[t], total + lead)))
+                events.append(
+                    Event("new_block", step, t, target, *columns.began(known[t], total + lead), -1, sure(total))
+                )
                 signatures.append(now)
                 known.append(Known(X.shape[1]))
             elif best < 0 or misfit(now, total, z_new) <= least:
                 target = t
             else:
-                events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead)))
+                events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead), -1, sure(total)))
             fresh = Signature(candidate, float(total), spread, part)
             fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
             signatures[target] = fresh
@@ -192,7 +198,7 @@ def naive(
             far = distance(candidate, signatures[best].mean)
             if moved and far > signatures[best].wander[0]:
                 signatures[best].wander = (far, 3.0 * far * far)
-            events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead)))
+            events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead), -1, sure(total)))
             use(best, total, False)
 
     def race(step: int) -> bool:
@@ -210,7 +216,7 @@ def naive(
         if misfit(signatures[best], total, z_new) > 1.0:
             alarm = batches = 0
             return False
-        events.append(Event("recall", step, t, best, *columns.began(known[t], total)))
+        events.append(Event("recall", step, t, best, *columns.began(known[t], total), -1, sure(total)))
         use(best, total, False)
         return True
 

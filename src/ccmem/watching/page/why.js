@@ -28,7 +28,7 @@ async function showWhy(event) {
   catch { say("the run does not answer any more, or no longer knows this event"); return; }
   const [sign, words, tone] = KINDS[kind], ofBlocks = kind < CHANGES_BLOCK, body = $("why-body");
   $("why-text").replaceChildren(make("span", sign, "sign-" + tone), ` ${words[0].toUpperCase()}${words.slice(1)}: ${ofBlocks ? blockName(target) : columnName(column)}`);
-  $("why-onset").textContent = `Noticed at sample ${count(step)}; ${ofBlocks ? "the change" : "it"} began at ${began(why.onset, why.uncertainty)}. ` +
+  $("why-onset").textContent = `Noticed at sample ${count(step)}; ${ofBlocks ? "the change" : "it"} began at ${began(why.onset, why.uncertainty)}${why.evidence ? `, with ${why.evidence.toPrecision(2)} times the evidence a change takes` : ""}. ` +
     (ofBlocks ? `Before it, ${blockName(origin)} was in use.` : `${blockName(target)} stays in use; what a lost column would say is left open.`);
   body.replaceChildren();
   if (!ofBlocks) {
