@@ -30,7 +30,7 @@ SEEN, UNITS, JOURNALED = 0, 1, 2
 OWN = 3
 
 JOURNAL_COLUMNS = 7
-FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 8, 256
+FIRST_JOURNAL_LINES, MOST_JOURNAL_LINES = 4, 256
 """A journal that fills up between two looks is made longer: most memories of a fleet note next to nothing."""
 
 
@@ -70,7 +70,7 @@ class Event(NamedTuple):
     column: int = -1
     """The column that was lost, or is back; -1 for blocks."""
     evidence: float = 0.0
-    """How sure it was, as a multiple of what a change takes: 1 is just enough; 0 where a memory does not tell."""
+    """How sure it was, as a multiple of what a change takes: 1 is just enough, 50 the most; 0 where none is told."""
 
     @property
     def changes_block(self) -> bool:

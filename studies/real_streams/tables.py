@@ -52,8 +52,14 @@ def _recordings(rows: list[dict[str, Any]]) -> str:
 
 def _one_stream(rows: list[dict[str, Any]]) -> str:
     keys = ["left", "recalled", "blocks", "events", "V"]
-    heads = ["detector", f"of {rows[0]['faults']} faults leave the normal block", "of these recalled", *keys[2:]]
-    return table(heads, [[row["detector"], *(row[key] for key in keys)] for row in rows])
+    heads = [
+        "detector",
+        "order",
+        f"of {rows[0]['faults']} faults leave the normal block",
+        "of these recalled",
+        *keys[2:],
+    ]
+    return table(heads, [[row["detector"], row["order"], *(row[key] for key in keys)] for row in rows])
 
 
 def _plain(rows: list[dict[str, Any]]) -> str:

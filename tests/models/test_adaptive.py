@@ -14,6 +14,7 @@ from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
+from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import decision, model
 from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, mend_partners, merge_cheapest, merge_cost
@@ -616,3 +617,20 @@ def test_no_question_is_open_when_the_journal_is_empty():
         counters[JOURNALED] = lines
         state = SimpleNamespace(counters=counters, journal=np.full((4, 6), decision.QUESTION))  # of an earlier chunk
         assert asking(state) == answer
+
+
+def test_the_larger_a_change_the_surer_its_event():
+    rng = np.random.default_rng(5)
+    found = []
+    for shift in (1.0, 3.0, 40.0):
+        X = rng.normal(5.0, 1.0, (900, 4))
+        X[600:, 2] += shift
+        events = AdaptiveCCM().partial_fit(X).events_
+        found.append(events[0].evidence)
+        assert load_round_trip(events) == events
+    assert 1.0 <= found[0] < found[1] < found[2] <= 50.0
+
+
+def load_round_trip(events):
+    """Events as a journal keeps them, and back."""
+    return [event_of(line_of(event)) for event in events]

@@ -97,8 +97,7 @@ def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
             column = event["column"]
             place = str(names[column])[:LONGEST_NAME] if names is not None else f"column {column}"
         began = f"began at {event['onset']:,}" + (f" ± {event['uncertainty']:,}" if event["uncertainty"] else "")
-        sure = f", evidence {event['evidence']:.1f}" if "evidence" in event else ""
-        lines.append(f"{event['step']:>13,}  {sign} {what:<11} {place:<10} {began}{sure}")
+        lines.append(f"{event['step']:>13,}  {sign} {what:<11} {place:<10} {began}")
     return lines
 
 

@@ -34,10 +34,10 @@ _DICTIONARY = (
     b'{"model":{"$estimator":"AdaptiveCCM","parameters":{"false_alarm_every":1000000.0,"learning_rate":0.35,'
     b'"max_units":null,"n_slots":25},{"fitted":{"state":{"$arrays":{"prototypes":["F32",100,8],"rates":["F64",0],'
     b'"wins":["U8",100],"unit_blocks":["U8",100],"errors":["F64",0],"means":["F32",4,8],"statistics":["F64",4,11],'
-    b'"vectors":["F32",6,8],"scalars":["F64",8],"columns":["F64",4,14,8],"ages":["F64",4,2],"readings":["F64",21,8],'
-    b'"ring":["F64",25,8]}},"counters":{"$counts":[["U16",19],"seen","units","blocks","pointer","alarm","size","batches",'
-    b'"against","last","filled","certain","lead","rows","latest","fresh","stayed","reference_age","doubt","partial"]},'
-    b'"events":{"$array":["U16",5,6]},"n_features_in_":8}}}'
+    b'"vectors":["F32",6,8],"scalars":["F64",8],"columns":["F64",4,6,8],"ages":["F64",4],"readings":["F64",25,8],'
+    b'"ring":["F64",25,8]}},"counters":{"$counts":[["U16",20],"seen","units","blocks","pointer","alarm","size","batches",'
+    b'"against","last","filled","certain","lead","rows","latest","fresh","stayed","reference_age","doubt","partial","watched"]},'
+    b'"events":{"$array":["U16",5,7]},"n_features_in_":8}}}'
 )
 """Part of the format: a file is read with the dictionary that it was written with. What is likeliest comes last."""
 _TYPES = {name: np.dtype(ours) for name, ours in DTYPES.items()}

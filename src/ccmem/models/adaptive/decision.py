@@ -74,7 +74,8 @@ N_VECTORS = DEVIATION + 2
 of a_i b_i; samples behind the reference, sum of r_i^2, sum of a_i r_i; sum of a_i over the batch being filled; and the
 total variance around the candidate; the most evidence that a column had with the latest batch."""
 N_SCALARS = 8
-MOST_TOLD = 1e6
+MOST_TOLD = 50.0
+"""Evidence beyond so many times what a change takes is told as that."""
 
 
 @kernel_in_place
@@ -216,7 +217,7 @@ def thousandths(state: Any, settings: Any) -> int:
     by_column = state.scalars[MOST_EVIDENCE] / evidence_for_change(state, settings)
     total = max(state.counters[ALARM] - 1, 1)
     by_direction = misfit(state, settings, state.counters[POINTER], total, settings.z_new)
-    return int(np.rint(EVIDENCE_UNIT * min(max(by_column, by_direction), MOST_TOLD)))
+    return int(np.rint(EVIDENCE_UNIT * min(max(max(by_column, by_direction), 1.0), MOST_TOLD)))
 
 
 @kernel_in_place

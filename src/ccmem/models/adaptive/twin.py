@@ -129,8 +129,8 @@ def naive(
         return distance(candidate, s.mean) / s.limit(s.wander, 1.0 / total + s.weight, z, z_wander)
 
     def sure(total: int) -> float:
-        ratio = max(columns.voice / columns.h, misfit(signatures[t], total, z_new))
-        return float(np.rint(1000.0 * min(ratio, 1e6))) / 1000.0
+        ratio = max(columns.voice / columns.h, misfit(signatures[t], total, z_new), 1.0)
+        return float(np.rint(1000.0 * min(ratio, 50.0))) / 1000.0
 
     def propose(n_batches: int) -> None:
         nonlocal candidate, spread, batches, alarm
