@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ccmem.cli import COMMANDS, main
@@ -72,3 +73,12 @@ def test_the_digest_does_not_depend_on_where_files_lie(
         assert main(["inspect", "m", "--json"]) == 0
         digests.add(json.loads(capsys.readouterr().out)["digest"])
     assert len(digests) == 1
+
+
+def test_a_signal_too_short_for_its_window_to_be_known_is_said_to_wait(tmp_path, capsys):
+    rows = np.random.default_rng(0).normal(size=300)
+    (tmp_path / "short.csv").write_text("v\n" + "\n".join(f"{x:.4f}" for x in rows) + "\n")
+    assert main(["learn", str(tmp_path / "short.csv"), "--window", "auto"]) == 0
+    assert "--window N" in capsys.readouterr().out
+    assert main(["learn", str(tmp_path / "short.csv"), "--window", "20"]) == 0
+    assert "--window N" not in capsys.readouterr().out

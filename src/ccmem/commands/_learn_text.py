@@ -32,6 +32,8 @@ def sentence(facts: dict[str, Any]) -> str:
         text += f"\n{facts['model']}: {blocks}, {facts['units']} units, {events} in this run"
     elif facts["units"] is not None:
         text += f"\n{facts['model']}: {facts['units']} units"
+    if facts["window"] == "unknown":
+        text += "\nno period was found yet, which may take 1,024 rows, so they wait: more rows, or --window N"
     if facts["left_out"]:
         names = ", ".join(facts["left_out"][:5]) + (", ..." if len(facts["left_out"]) > 5 else "")
         hint = "" if facts["labelled"] else f" (if one of them is the label: --label {_likely(facts['left_out'])})"

@@ -313,6 +313,9 @@ class _Run:
             self.why = signal.Signals(self.signal).name
         elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
+        window = getattr(learner.front, "window_", None)
+        if learner.front is not None and rows and window is None:
+            window = "unknown"
         facts = {
             "model": model_name(learner.model),
             "rows": rows,
@@ -330,6 +333,9 @@ class _Run:
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
             "held_back": len(stream.held_back),
+            "window": None
+            if learner.front is None or not rows
+            else getattr(learner.front, "window_", None) or "unknown",
         }
         with contextlib.suppress(OSError) if self.signal is not None else contextlib.nullcontext():
             if args.json:  # whoever hung up may have taken the terminal along
