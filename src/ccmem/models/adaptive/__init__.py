@@ -9,9 +9,10 @@ step by step, is in docs/adaptive_rule.md, the arithmetic in the modules:
     signature   direction: limits of what fits        change    suspicion and confirmation by direction
     batches     rows become levels and spreads        decision  what a change leads to: a new block, or a recall
     columns     what levels and spreads say           state     the arrays, and the numbers that are tuned
-    onset       where a change began                  missing   readings that are not there
-    blindness   what it cannot notice at present      stored, upgrade   what files leave out, files of 0.1
-    merging     units merge where they are bounded    twin      the same in plain numpy, with columns_twin, units_twin
+    waiting     blocks beside the latest batches      missing   readings that are not there
+    onset       where a change began                  stored, upgrade   what files leave out, files of 0.1
+    blindness   what it cannot notice at present      merging   units merge where they are bounded
+    twin        the same in plain numpy, with columns_twin and units_twin
 """
 
 from ccmem.models.adaptive.model import AdaptiveCCM
