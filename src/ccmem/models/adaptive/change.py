@@ -14,7 +14,6 @@ from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.models._blocks import ALARM, POINTER
-from ccmem.models.adaptive.columns import PRIOR, WATCHED
 from ccmem.models.adaptive.decision import (
     AGAINST,
     BATCH,
@@ -152,9 +151,8 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
         counters[AGAINST] += 1
     elif not strays(state, settings, 0.0, 0.0):
         counters[AGAINST] -= 1
-    speaks = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
-    speaks = speaks or counters[WATCHED] < PRIOR  # too young for columns to speak
-    if counters[AGAINST] >= settings.least_batches and speaks:
+    certain_column = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
+    if counters[AGAINST] >= settings.least_batches and certain_column:
         ask(state, UNKNOWN, total)
         return True
     if counters[AGAINST] <= 0 or counters[BATCHES] >= settings.most_batches:
