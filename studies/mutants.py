@@ -42,6 +42,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REASONS = ROOT / "studies" / "evidence" / "reliability" / "mutants_survivors.json"
 LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
+NO_RESULT = {"strict", "copy", "daemon"}
+"""Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -97,8 +99,8 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
                     for inner in ast.walk(statement):
                         inner.inside = named  # type: ignore[attr-defined]
     for node in nodes:
-        if isinstance(node, ast.Raise):
-            for inner in ast.walk(node):
+        for left_out in _left_out(node):
+            for inner in ast.walk(left_out):
                 inner.inside = None  # type: ignore[attr-defined]
 
     def built(what: str, changed: ast.AST | str, function: str) -> Mutant:
@@ -135,6 +137,18 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
         what = list(_changes(target))[choice](target) or f"{before} -> {ast.unparse(target)}, in `{line}`"
         what += f" {position(place, choice)}"
         yield built(what, ast.fix_missing_locations(changed), node.inside)  # type: ignore[attr-defined]
+
+
+def _left_out(node: ast.AST) -> list[ast.AST]:
+    """Parts of a node in which nothing is planted: words of errors, and what no result can depend on."""
+    if isinstance(node, ast.Raise) or (isinstance(node, ast.keyword) and node.arg in NO_RESULT):
+        return [node]
+    if not isinstance(node, ast.Call):
+        return []
+    name = ast.unparse(node.func).rpartition(".")[2]
+    if name == "prefetch_row":  # a hint to the processor
+        return [node]
+    return [n for n in node.args if name == "reshape" and isinstance(n, ast.UnaryOp)]  # numpy takes -2 for -1
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -80,6 +80,8 @@ UNDONE: tuple[Change, ...] = (
     ),
     ("streams.csv", "                self.undecided.append(name)", "                pass"),
     ("streams.csv", "given_up = len(data) - line > LONGEST_QUOTED or", "given_up ="),
+    ("streams.csv", "LONGEST_QUOTED or _closed_wrongly(data, opened)", "LONGEST_QUOTED"),
+    ("streams.csv", "look = _AFTER_A_FAULT if self._after_fault else", "look ="),
     ("streams.csv", "return (line, _OPEN_QUOTE) if given_up", "return (len(data), _OPEN_QUOTE) if given_up"),
     # labels and dates
     ("streams.csv", 'text.encode("latin-1").decode("utf-8")', 'text.encode("latin-1").decode("utf-8", "replace")'),

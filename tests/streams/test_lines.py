@@ -315,18 +315,37 @@ def test_rows_after_an_open_quote_are_not_held_for_ever(monkeypatch: pytest.Monk
     assert asked < 20
 
 
-def test_a_file_full_of_open_quotes_takes_time_in_step_with_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quote_that_opens_a_later_value_closes_none_before() -> None:
+    text = b'a,l\n1,"p\n2,q\n3,"r\n4,s\n5,"two\nlines"\n6,"t"\n7,"u\n8,v\n'
+    for cuts in ([], [1] * len(text), [9, 5, 7]):
+        _, rows, labels, _, _ = rows_of(text, cuts)
+        assert [row for row, _ in rows] == [2, 4, 5, 6, 8]
+        assert labels == ["q", "s", "two\nlines", "t", "v"]
+        assert [row for row, _ in rows_of(text, cuts, hold=True)[1]] == [2, 4, 5, 6]  # only the last may be closed yet
+
+
+def test_lines_in_an_open_quote_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,l\n1,p\n2,"q\n3,r\n4,s\n')
+    stream = read_files(tmp_path / "a.csv", label="l")
+    assert [chunk.X.tolist() for chunk in stream.chunks()] == [[[1]]]
+    assert stream.in_open_quote == 3
+
+
+@pytest.mark.parametrize("line", [b'1,"p""\n', b'1,"p\n'])
+def test_a_file_full_of_open_quotes_takes_time_in_step_with_its_length(
+    monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
     monkeypatch.setattr(csv, "LONGEST_QUOTED", 1000)
+    monkeypatch.setattr(csv, "_AFTER_A_FAULT", 64)
     scanned = []
     real = csv.record_ends
     monkeypatch.setattr(csv, "record_ends", lambda data, d: scanned.append(len(data)) or real(data, d))
     work = {}
-    for n in (200, 400):
+    for n in (400, 1600):
         scanned.clear()
-        monkeypatch.setattr(lines, "BLOCK", 4096)
-        rows_of(b"a,l\n" + b'1,"p""\n' * n, [4096] * (n // 400 + 1))
+        rows_of(b"a,l\n0,z\n" + line * n, [])
         work[n] = sum(scanned)
-    assert work[400] < 4 * work[200]
+    assert work[1600] < 6 * work[400]
 
 
 def test_long_values_and_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
