@@ -445,6 +445,20 @@ def test_copies_have_a_guard_of_their_own_and_parts_share_one() -> None:
 
 def test_dates_are_not_learned_as_numbers() -> None:
     days = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]").reshape(-1, 1)
-    for X in (days, days - days[0], pytest.importorskip("pandas").DataFrame(days)):
+    objects = np.array([[days[0, 0], 1.0]], object)  # as numbers: 20454 days, or seconds, or years
+    frame = pytest.importorskip("pandas").DataFrame(days)
+    for X in (days, days - days[0], frame, objects, [[days[0, 0], 1.0]]):
         with pytest.raises(ValueError, match="dates or durations"):
             IncrementalWTA(n_units=2).partial_fit(X)
+
+
+def test_numbers_of_hundreds_of_digits_are_a_value_error() -> None:
+    learned = IncrementalWTA(n_units=2).partial_fit([[1.0, 2.0]])
+    for call in (
+        IncrementalWTA(n_units=2).fit,
+        learned.partial_fit,
+        learned.predict,
+        lambda X: learned.learn_one(X[0]),
+    ):
+        with pytest.raises(ValueError, match="too large for a float"):
+            call([[10**400, 1.0]])

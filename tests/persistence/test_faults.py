@@ -165,7 +165,7 @@ def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
     X = mixed_stream()
     for estimator, changes in (
         (ARTC2A(max_units=3, vigilance=0.99), [("max_units", 9), ("max_units", 1), ("max_units", None)]),
-        (IncrementalWTA(n_units=3), [("n_units", 2), ("n_units", 4)]),
+        (IncrementalWTA(n_units=3), [("n_units", 2), ("n_units", 4), ("p", 2**40)]),
     ):
         estimator.partial_fit(X).save(tmp_path / "m")
         for name, value in changes:

@@ -2,8 +2,8 @@
 
 A value that begins with a quote goes on to the next lone quote and may hold delimiters and line ends; quotes elsewhere
 are ordinary characters. A quote that is left open spoils its own line and no more: if its other half does not come
-within ``LONGEST_QUOTED`` bytes of the line end, or ends no value there (the quote that opens a later one), the line is a
-bad row and the next line is the next row.
+within ``LONGEST_QUOTED`` bytes of the line end, or is one that opens a later value, the line is a bad row and the next
+line is the next row.
 """
 
 from __future__ import annotations
