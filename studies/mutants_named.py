@@ -33,6 +33,8 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ),
     ("experiments.protocol", "np.random.default_rng(seed).permutation", "np.random.default_rng(0).permutation"),
     ("persistence.atomic", "os.ftruncate(handle, 0)", "pass"),
+    ("persistence.atomic", "        _create(temporary, target)\n", "        pass\n"),
+    ("streams.ndjson", "if len(found) < len(pairs):", "if False:"),
     ("persistence.tensorfile", "if first != end:", "if first < end:"),
     ("persistence.values", "or position > last or", "or"),
     ("persistence.checkpoint", "[array.dtype.str, array.shape]", "[array.shape]"),

@@ -246,6 +246,13 @@ def test_how_a_pipe_is_cut_changes_nothing_in_ndjson(text: bytes, cuts: list[int
     assert rows_of(text, cuts, NDJSONTable) == rows_of(text, [], NDJSONTable)
 
 
+def test_an_object_that_names_a_value_twice_is_a_bad_row(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"a": 1, "l": "x"}\n{"a": 1, "a": 2, "l": "x"}\n{"a": 3, "l": "x"}\n')
+    stream = read_files(tmp_path / "a.ndjson", label="l", on_bad_row="skip")
+    assert [X.tolist() for X, _ in stream] == [[[1], [3]]]
+    assert stream.bad_rows == 1
+
+
 def test_labels_of_two_kinds_in_one_block_leave_the_good_rows_usable(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_bytes(b'{"a": "?", "l": 5}\n{"a": 1, "l": 2}\n{"a": 2, "l": "x"}\n{"a": 3, "l": 4}\n')
     stream = read_files(tmp_path / "a.ndjson", features=["a"], label="l", on_bad_row="skip")
