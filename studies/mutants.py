@@ -343,7 +343,8 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     done = Path(args.out).read_text().splitlines() if args.out and Path(args.out).exists() else []
     known = {(entry["error"], entry["function_digest"]): entry["result"] for entry in map(json.loads, done)}
     wanted = "survived" if args.survivors else ""
-    tests = tuple(args.tests or tests)
+    doctests = tuple(f"src/ccmem/{module.replace('.', '/')}.py" for module in modules)
+    tests = tuple(args.tests or (*tests, *doctests))
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
