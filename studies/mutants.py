@@ -2,13 +2,15 @@
 
     python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
     python -m studies.mutants --module ccmem.streams.csv --number 20
+    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl --compare 30
 
 The tests run without the JIT, in one process that has collected them once. First each is run as it is, to see that it
 passes, which functions it calls and how long it takes. Then, in a fork for every planted error, the function's code is
 replaced and the tests that call it are run, quickest first, until one fails or runs ten times as long as it should. All
 times are of the processor: a busy machine changes nothing. An error that nothing notices is a survivor: a test is
 missing, or nothing that can be seen has changed (`mutants_survivors.json` beside --out says why). Runs go on with
-what --out does not have yet, and forget what it has of functions that have changed since.
+what --out does not have yet, and forget what it has of functions that have changed since. --compare plants errors in
+kernels once more with the JIT, on a copy of the source: are the tests as sharp without it?
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ import gc
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import os
 import random
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -44,6 +49,8 @@ LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
 NO_RESULT = {"strict", "copy", "daemon"}
 """Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
+KERNELS = {"kernel", "kernel_in_place", "kernel_apart"}
+"""What marks a function that is compiled."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -69,6 +76,10 @@ class Mutant(NamedTuple):
     digest: str
     """Of the function as it is without it."""
     code: CodeType
+    source: ast.AST | str
+    """The module with it."""
+    compiled: bool
+    """Whether it stands in a kernel."""
 
     @property
     def name(self) -> str:
@@ -89,6 +100,11 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
     tree, lines = ast.parse(source), source.splitlines()
     original = {code.co_qualname: code for code in _codes(compile(tree, str(path), "exec"))}
     digests, starts, nodes = {}, {}, list(ast.walk(tree))
+    kernels = {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) in KERNELS for d in node.decorator_list)
+    }
     for node in nodes:  # which function a node stands in: the outermost one
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
@@ -107,7 +123,7 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
         code = compile(changed, str(path), "exec")  # type: ignore[arg-type]
         place = (original[function].co_qualname, original[function].co_firstlineno)
         new = next(c for c in _codes(code) if (c.co_qualname, c.co_firstlineno) == place)
-        return Mutant(module, function, what, digests[function], new)
+        return Mutant(module, function, what, digests[function], new, changed, function in kernels)
 
     for name, before, after in NAMED:
         if f"ccmem.{name}" == module:
@@ -221,7 +237,8 @@ class Runner:
                 break
             places = {(c.co_filename, c.co_qualname) for c in (mutant.code, *_codes(mutant.code))}
             known = sorted((t, i) for i, t in seconds.items() if places & calls[i])
-            told = self._try(mutant, [items[i] for _, i in known], [t for t, _ in known])
+            attempt = self._try_compiled if self.args.with_jit else self._try
+            told = attempt(mutant, [items[i] for _, i in known], [t for t, _ in known])
             self.results.append({"error": mutant.name, "function_digest": mutant.digest, **told})
             self.say(f"{told['result']:>9}  {mutant.name}")
             if self.args.out:
@@ -321,6 +338,31 @@ class Runner:
             return {"result": "killed", "by": last}
         return {"result": "survived", "by": f"none of {len(tests)} tests"}
 
+    def _try_compiled(self, mutant: Mutant, items: list[Any], seconds: list[float]) -> dict[str, str]:
+        """Run the same tests with the JIT, in a process of their own on a copy of the source that has the error."""
+        ends = itertools.accumulate(seconds)
+        chosen = [item for item, end in zip(items, ends, strict=True) if end <= self.args.seconds]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for part in ("src", "tests"):
+                shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copy(ROOT / "pyproject.toml", folder)
+            text = mutant.source if isinstance(mutant.source, str) else ast.unparse(mutant.source)
+            (folder / "src" / Path(*mutant.module.split(".")).with_suffix(".py")).write_text(text)
+            tests = [str(folder / item.nodeid) for item in chosen]
+            environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
+            environment["CCMEM_KERNEL_CACHE"] = str(Path(tempfile.gettempdir()) / "ccmem-mutants-kernels")
+            for unset in ("NUMBA_DISABLE_JIT", "CCMEM_MUTANTS"):
+                environment.pop(unset, None)
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *tests]
+            ended = subprocess.run(command, cwd=name, env=environment, capture_output=True, text=True, check=False)
+        failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        if ended.returncode == 0:
+            return {"result": "survived", "by": f"none of {len(tests)} tests"}
+        if ended.returncode == 1 or ended.returncode < 0:
+            return {"result": "killed", "by": (failed or ["the process, which died"])[0].replace(name, "")[:200]}
+        return {"result": "not tried", "by": ended.stdout[-300:]}
+
 
 def _used(process: int) -> str:
     """How much of the processor it has used, as the system writes it."""
@@ -351,7 +393,11 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
             rng, number = random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number
             only = [error for (error, _), result in known.items() if result == "survived"] if args.survivors else ()
             found = mutants(module, rng, number, only)
-            chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
+            if args.with_jit:
+                found = (mutant for mutant in found if mutant.name not in {error for error, _ in known})
+                chosen += [mutant for mutant in found if mutant.compiled and mutant.name in args.with_jit]
+            else:
+                chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
     if not chosen:
         return
     say(f"{name}: {len(chosen)} errors")
@@ -359,6 +405,30 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     code = pytest.main([*options, *(str(ROOT / test) for test in tests)], plugins=[Runner(chosen, args, say)])
     if code not in (0, 5):
         say(f"the tests could not be collected: {code!r}")
+
+
+def to_compare(args: argparse.Namespace) -> set[str]:
+    """Names of errors in kernels, chosen at random among those that were planted without the JIT."""
+    known = {entry["error"] for entry in map(json.loads, Path(args.out).read_text().splitlines())}
+    found = []
+    for name, (modules, _) in GROUPS.items():
+        if args.group is None or name in args.group:
+            for module in (f"ccmem.{module}" for module in modules):
+                rng = random.Random(f"{args.seed} {module}")
+                found += [m.name for m in mutants(module, rng, args.number) if m.compiled and m.name in known]
+    return set(random.Random(args.seed).sample(sorted(found), min(args.compare, len(found))))
+
+
+def comparison(out: Path) -> Counter[tuple[str, str]]:
+    """How often each pair of results came about, without the JIT and with it."""
+    without = {entry["error"]: entry["result"] for entry in map(json.loads, out.read_text().splitlines())}
+    compiled = {e["error"]: e["result"] for e in map(json.loads, with_jit(out).read_text().splitlines())}
+    return Counter((without[error], result) for error, result in compiled.items() if error in without)
+
+
+def with_jit(out: Path) -> Path:
+    """Where what became of errors with the JIT stands."""
+    return out.with_name(f"{out.stem}_with_jit.jsonl")
 
 
 def forget_changed(out: Path) -> None:
@@ -415,8 +485,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of tests for an error (default 15)")
     parser.add_argument("--out", metavar="FILE", help="append what became of each error as a line of JSON, and go on")
     parser.add_argument("--minutes", type=float, default=1e6, help="plant no more after so many minutes")
+    parser.add_argument(
+        "--compare", type=int, metavar="N", help="plant N errors in kernels of --out once more, with the JIT"
+    )
     args = parser.parse_args()
     args.end = time.monotonic() + 60 * args.minutes
+    args.with_jit = to_compare(args) if args.compare else None
+    if args.with_jit:
+        args.out = str(with_jit(Path(args.out)))
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis looks for a failure, not for the smallest
     terminal = os.fdopen(os.dup(1), "w")

@@ -92,8 +92,8 @@ def test_more_columns_are_as_if_they_had_been_zero_all_along() -> None:
     wide = np.pad(X, ((0, 0), (0, 2)))
     narrow, expected = IncrementalWTA(4).partial_fit(X[:20]), IncrementalWTA(4)
     narrow._widen(5)
-    for memory, rows in ((expected, wide[:20]), (narrow, wide[20:]), (expected, wide[20:])):
-        memory.partial_fit(rows)
+    for each, rows in ((expected, wide[:20]), (narrow, wide[20:]), (expected, wide[20:])):
+        each.partial_fit(rows)
     assert narrow.n_features_in_ == 5
     np.testing.assert_allclose(narrow.prototypes_, expected.prototypes_, atol=1e-12)  # sums of 3 and 5 round otherwise
     assert narrow.win_counts_.tolist() == expected.win_counts_.tolist()

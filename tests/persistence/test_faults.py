@@ -143,17 +143,11 @@ WRONG = {
     "state that is a list": (lambda d, a, m: _memory(d).update(fitted=[]), "no proper parameters"),
     "schema of ten digits": (lambda d, a, m: m.update(schema="1234567890"), "is not a number"),
     "schema that is no number": (lambda d, a, m: m.update(schema="two"), "is not a number"),
-    "names that are text": (
-        lambda d, a, m: _memory(d)["fitted"].update(block_names="pump"),
-        "names of blocks are damaged",
-    ),
-    "names without blocks": (
-        lambda d, a, m: _memory(d)["fitted"].update(block_names=["pq"]),
-        "names of blocks are damaged",
-    ),
+    "names that are text": (lambda d, a, m: _memory(d)["fitted"].update(block_names="pump"), "names of blocks"),
+    "names without blocks": (lambda d, a, m: _memory(d)["fitted"].update(block_names=["pq"]), "names of blocks"),
     "names of three parts": (
         lambda d, a, m: _memory(d)["fitted"].update(block_names=[[0, "a", "b"]]),
-        "names of blocks are damaged",
+        "names of blocks",
     ),
     "names that are numbers": (
         lambda d, a, m: _memory(d)["fitted"].update(block_names=[[0, 1]]),
