@@ -26,6 +26,7 @@ import itertools
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -49,6 +50,8 @@ LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
 NO_RESULT = {"strict", "copy", "daemon"}
 """Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
+AT_RANDOM = re.compile(r"\(\d+:\d+\.\d+\)$")
+"""How the names of errors end that were not chosen by hand."""
 KERNELS = {"kernel", "kernel_in_place", "kernel_apart"}
 """What marks a function that is compiled."""
 SWAPS: dict[type, type] = {
@@ -459,6 +462,7 @@ def summary(out: Path) -> dict[str, Any]:
     survivors = [error for error, entry in entries.items() if entry["result"] == "survived"]
     unexplained = [error for error in survivors if error not in reasons]
     modules = Counter(error.split(":")[0].rpartition(".")[0] for error in entries)
+    at_random = {error: entry["result"] == "killed" for error, entry in entries.items() if AT_RANDOM.search(error)}
     killed = len(entries) - len(survivors)
     share = killed / max(1, len(entries) - len(survivors) + len(unexplained))
     return {
@@ -468,6 +472,8 @@ def summary(out: Path) -> dict[str, Any]:
         "survived": unexplained,
         "share_of_those_that_could_be_noticed": round(share, 4),
         "share_of_all": round(killed / max(1, len(entries)), 4),
+        "at_random": len(at_random),
+        "killed_at_random": sum(at_random.values()),
         "functions": len(modules),
     }
 

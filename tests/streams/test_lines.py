@@ -290,6 +290,37 @@ def test_columns_without_a_name_are_no_question(tmp_path: Path) -> None:
     assert [X.tolist() for X, _ in read_files(tmp_path / "a.csv")] == [[[1, 2]]]
 
 
+PLAIN = {
+    "csv": b"a,b,l\n1,2,x\n3,4,y\n",
+    "csv, other line ends": b"a,b,l\r\n1,2,x\r\n3,4,y\r\n",
+    "csv, quotes": b'a,b,l\n1,"2","x, z"\n"3",4,y\n',
+    "csv, lines in quotes": b'a,b,l\n1,2,"x\nz"\n3,4,y\n',
+    "ndjson": b'{"a": 1, "b": 2, "l": "x"}\n{"a": 3, "b": 4, "l": "y"}\n',
+    "ndjson, other line ends": b'{"a": 1, "b": 2, "l": "x"}\r\n{"a": 3, "b": 4, "l": "y"}\r\n',
+    "ndjson, whole numbers": b'{"a": 1, "b": 2, "l": 7}\n{"a": 3, "b": 4, "l": 8}\n',
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("label", ["l", None])
+def test_what_is_plain_is_parsed_the_quick_way(kind: str, label: str | None) -> None:
+    """The slow way gives the same, at a tenth of the speed: nothing else would tell."""
+    pytest.importorskip("pyarrow")
+    rest = iter([PLAIN[kind]])
+    table = (CSVTable if "csv" in kind else NDJSONTable)("f", lambda _: next(rest, b""), None, lambda: None)
+    columns = choose_columns(table, "f", ["a", "b"], label, np.float64, True)
+    if label is not None:
+        columns = columns._replace(text_labels="whole" not in kind)
+    table.text_labels = columns.text_labels
+    block = table._block()
+    assert block is not None
+    batch = table._parse_fast(block, columns)
+    assert batch is not None
+    assert batch.X.tolist() == [[1, 2], [3, 4]]
+    assert batch.ends is not None
+    assert batch.ends[-1] == len(PLAIN[kind])
+
+
 # Quotes -------------------------------------------------------------------------------------------------------------
 
 
