@@ -104,8 +104,8 @@ def rows() -> list[tuple[str, str, str]]:
             f"{planted['errors']} errors, {planted['killed']} noticed ({planted['share_of_all']:.1%}): "
             f"{planted['killed_at_random']} of {planted['at_random']} chosen at random, and "
             f"{planted['killed'] - planted['killed_at_random']} of {planted['errors'] - planted['at_random']} that "
-            f"take back what was mended; {planted['explained']} that change nothing that can be seen, each with its reason "
-            "in `studies/evidence/reliability/mutants_survivors.json`"
+            f"take back what was mended; {planted['explained']} that change nothing that can be seen, each with its "
+            "reason in `studies/evidence/reliability/mutants_survivors.json`"
             + (f"; {len(planted['survived'])} unexplained" if planted["survived"] else ""),
         ),
         (
