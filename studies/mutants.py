@@ -257,7 +257,8 @@ class Runner:
         if not self.args.out:
             return self._first(items)
         digest = hashlib.sha256("".join(item.nodeid for item in items).encode())
-        for file in sorted((*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))):
+        shared = (*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("[!t]*.py"))  # helpers, not tests
+        for file in sorted({*shared, *(item.path for item in items)}):
             digest.update(file.read_bytes())
         kept = Path(tempfile.gettempdir()) / f"ccmem-mutants-{digest.hexdigest()[:16]}.json"
         if not kept.exists():
