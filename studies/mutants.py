@@ -22,7 +22,6 @@ import gc
 import hashlib
 import importlib
 import inspect
-import itertools
 import json
 import os
 import random
@@ -240,8 +239,7 @@ class Runner:
                 break
             places = {(c.co_filename, c.co_qualname) for c in (mutant.code, *_codes(mutant.code))}
             known = sorted((t, i) for i, t in seconds.items() if places & calls[i])
-            attempt = self._try_compiled if self.args.with_jit else self._try
-            told = attempt(mutant, [items[i] for _, i in known], [t for t, _ in known])
+            told = self._try(mutant, [items[i] for _, i in known], [t for t, _ in known])
             self.results.append({"error": mutant.name, "function_digest": mutant.digest, **told})
             self.say(f"{told['result']:>9}  {mutant.name}")
             if self.args.out:
@@ -342,31 +340,6 @@ class Runner:
             return {"result": "killed", "by": last}
         return {"result": "survived", "by": f"none of {len(tests)} tests"}
 
-    def _try_compiled(self, mutant: Mutant, items: list[Any], seconds: list[float]) -> dict[str, str]:
-        """Run the same tests with the JIT, in a process of their own on a copy of the source that has the error."""
-        ends = itertools.accumulate(seconds)
-        chosen = [item for item, end in zip(items, ends, strict=True) if end <= self.args.seconds]
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for part in ("src", "tests"):
-                shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-            shutil.copy(ROOT / "pyproject.toml", folder)
-            text = mutant.source if isinstance(mutant.source, str) else ast.unparse(mutant.source)
-            (folder / "src" / Path(*mutant.module.split(".")).with_suffix(".py")).write_text(text)
-            tests = [str(folder / item.nodeid) for item in chosen]
-            environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
-            environment["CCMEM_KERNEL_CACHE"] = str(Path(tempfile.gettempdir()) / "ccmem-mutants-kernels")
-            for unset in ("NUMBA_DISABLE_JIT", "CCMEM_MUTANTS"):
-                environment.pop(unset, None)
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *tests]
-            ended = subprocess.run(command, cwd=name, env=environment, capture_output=True, text=True, check=False)
-        failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if ended.returncode == 0:
-            return {"result": "survived", "by": f"none of {len(tests)} tests"}
-        if ended.returncode == 1 or ended.returncode < 0:
-            return {"result": "killed", "by": (failed or ["the process, which died"])[0].replace(name, "")[:200]}
-        return {"result": "not tried", "by": ended.stdout[-300:]}
-
 
 def _used(process: int) -> str:
     """How much of the processor it has used, as the system writes it."""
@@ -397,11 +370,7 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
             rng, number = random.Random(f"{args.seed} {module}"), 0 if name == NAMED_ONLY else args.number
             only = [error for (error, _), result in known.items() if result == "survived"] if args.survivors else ()
             found = mutants(module, rng, number, only)
-            if args.with_jit:
-                found = (mutant for mutant in found if mutant.name not in {error for error, _ in known})
-                chosen += [mutant for mutant in found if mutant.compiled and mutant.name in args.with_jit]
-            else:
-                chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
+            chosen += [mutant for mutant in found if known.get((mutant.name, mutant.digest), "") == wanted]
     if not chosen:
         return
     say(f"{name}: {len(chosen)} errors")
@@ -411,16 +380,63 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
         say(f"the tests could not be collected: {code!r}")
 
 
-def to_compare(args: argparse.Namespace) -> set[str]:
-    """Names of errors in kernels, chosen at random among those that were planted without the JIT."""
-    known = {entry["error"] for entry in map(json.loads, Path(args.out).read_text().splitlines())}
+# With the JIT --------------------------------------------------------------------------------------------------------
+
+
+def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
+    """Plant some of the errors in kernels once more, with the JIT; see whether tests notice the same ones."""
+    out = Path(args.out)
+    without = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
+    done = set()
+    if with_jit(out).exists():
+        done = {json.loads(line)["error"] for line in with_jit(out).read_text().splitlines()}
     found = []
-    for name, (modules, _) in GROUPS.items():
-        if args.group is None or name in args.group:
-            for module in (f"ccmem.{module}" for module in modules):
-                rng = random.Random(f"{args.seed} {module}")
-                found += [m.name for m in mutants(module, rng, args.number) if m.compiled and m.name in known]
-    return set(random.Random(args.seed).sample(sorted(found), min(args.compare, len(found))))
+    for name, (modules, tests) in GROUPS.items():
+        for module in (f"ccmem.{module}" for module in modules):
+            planted = mutants(module, random.Random(f"{args.seed} {module}"), args.number)
+            found += [(mutant, tests) for mutant in planted if mutant.compiled and mutant.name in without]
+    found.sort(key=lambda pair: pair[0].name)
+    for mutant, tests in random.Random(args.seed).sample(found, min(args.compare, len(found))):
+        if mutant.name in done:
+            continue
+        if time.monotonic() > args.end:
+            say("the time is over; the same command goes on")
+            break
+        told = _try_compiled(mutant, without[mutant.name], tests)
+        say(f"{without[mutant.name]['result']:>9} without, {told['result']} with  {mutant.name}")
+        with with_jit(out).open("a") as file:
+            file.write(json.dumps({"error": mutant.name, "function_digest": mutant.digest, **told}) + "\n")
+    say(str(dict(comparison(out))))
+
+
+def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...]) -> dict[str, str]:
+    """Run tests with the JIT on a copy of the source that has the error: first the one that noticed it without."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        text = mutant.source if isinstance(mutant.source, str) else ast.unparse(mutant.source)
+        (folder / "src" / Path(*mutant.module.split(".")).with_suffix(".py")).write_text(text)
+        environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
+        environment["CCMEM_KERNEL_CACHE"] = str(Path(tempfile.gettempdir()) / "ccmem-mutants-kernels")
+        known = [without["by"].removesuffix(", which does not end")] if without["result"] == "killed" else []
+        for chosen in (known, tests):
+            if not chosen:
+                continue
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *chosen]
+            try:
+                ended = subprocess.run(
+                    command, cwd=name, env=environment, capture_output=True, text=True, check=False, timeout=3600
+                )
+            except subprocess.TimeoutExpired:
+                return {"result": "killed", "by": "a test that does not end"}
+            failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            if ended.returncode == 1 or ended.returncode < 0:
+                return {"result": "killed", "by": (failed or ["the process, which died"])[0][:200]}
+            if ended.returncode != 0:
+                raise SystemExit(f"{mutant.name}: the tests could not be run: {ended.stdout[-1000:]}")
+    return {"result": "survived", "by": "none of the group's tests"}
 
 
 def comparison(out: Path) -> Counter[tuple[str, str]]:
@@ -497,9 +513,9 @@ def main() -> None:
     )
     args = parser.parse_args()
     args.end = time.monotonic() + 60 * args.minutes
-    args.with_jit = to_compare(args) if args.compare else None
-    if args.with_jit:
-        args.out = str(with_jit(Path(args.out)))
+    if args.compare:
+        compare(args, lambda text: print(text, flush=True))
+        return
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis looks for a failure, not for the smallest
     terminal = os.fdopen(os.dup(1), "w")

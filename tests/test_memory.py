@@ -85,15 +85,3 @@ def test_a_record_of_an_event_names_a_column_only_if_there_is_one() -> None:
     assert "column" not in event.record()
     assert event._replace(count=-1).record()["count"] == -1
     assert event._replace(column=0).record()["column"] == 0
-
-
-def test_more_columns_are_as_if_they_had_been_zero_all_along() -> None:
-    X = np.random.default_rng(0).random((30, 3))
-    wide = np.pad(X, ((0, 0), (0, 2)))
-    narrow, expected = IncrementalWTA(4).partial_fit(X[:20]), IncrementalWTA(4)
-    narrow._widen(5)
-    for each, rows in ((expected, wide[:20]), (narrow, wide[20:]), (expected, wide[20:])):
-        each.partial_fit(rows)
-    assert narrow.n_features_in_ == 5
-    np.testing.assert_allclose(narrow.prototypes_, expected.prototypes_, atol=1e-12)  # sums of 3 and 5 round otherwise
-    assert narrow.win_counts_.tolist() == expected.win_counts_.tolist()

@@ -222,10 +222,3 @@ def test_files_of_0_1_load_and_go_on(name, kind):
         return
     np.testing.assert_array_equal(old.memory_.prototypes_, new.memory_.prototypes_)
     np.testing.assert_array_equal(old.partial_fit(X).predict(X), new.partial_fit(X).predict(X))
-
-
-def test_names_of_blocks_come_back(tmp_path: Path) -> None:
-    memory = small_ccm().partial_fit(mixed_stream())
-    memory.name_block(0, "pump")
-    memory.save(tmp_path / "m")
-    assert load(tmp_path / "m").block_names_ == {0: "pump"}

@@ -143,17 +143,6 @@ WRONG = {
     "state that is a list": (lambda d, a, m: _memory(d).update(fitted=[]), "no proper parameters"),
     "schema of ten digits": (lambda d, a, m: m.update(schema="1234567890"), "is not a number"),
     "schema that is no number": (lambda d, a, m: m.update(schema="two"), "is not a number"),
-    "names that are text": (lambda d, a, m: _memory(d)["fitted"].update(block_names="pump"), "names of blocks"),
-    "names without blocks": (lambda d, a, m: _memory(d)["fitted"].update(block_names=["pq"]), "names of blocks"),
-    "names of three parts": (
-        lambda d, a, m: _memory(d)["fitted"].update(block_names=[[0, "a", "b"]]),
-        "names of blocks",
-    ),
-    "names that are numbers": (
-        lambda d, a, m: _memory(d)["fitted"].update(block_names=[[0, 1]]),
-        "names of blocks are",
-    ),
-    "names of no block": (lambda d, a, m: _memory(d)["fitted"].update(block_names=[[99, "x"]]), "there is no block"),
     "no model": (lambda d, a, m: d.clear(), "holds no model"),
     "a model that is a list": (lambda d, a, m: d.update(model=[]), "holds no model"),
     "deep nesting": (lambda d, a, m: d.update(model=_deep(5000)), "cannot be"),
