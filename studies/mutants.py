@@ -391,7 +391,7 @@ def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
     if with_jit(out).exists():
         done = {json.loads(line)["error"] for line in with_jit(out).read_text().splitlines()}
     found = []
-    for name, (modules, tests) in GROUPS.items():
+    for modules, tests in GROUPS.values():
         for module in (f"ccmem.{module}" for module in modules):
             planted = mutants(module, random.Random(f"{args.seed} {module}"), args.number)
             found += [(mutant, tests) for mutant in planted if mutant.compiled and mutant.name in without]
