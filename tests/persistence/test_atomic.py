@@ -81,6 +81,12 @@ def test_only_models_of_this_library_are_packed() -> None:
             pack(odd, "model", {})
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1j, b"a"])
+def test_labels_that_no_file_can_hold_are_not_packed(value: Any) -> None:
+    with pytest.raises(TypeError, match="neither text nor a number"):
+        pack(np.array(["a", value], object), "labels", {})
+
+
 def test_what_is_saved_is_read_like_any_other_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = IncrementalWTA(n_units=2).partial_fit(np.eye(2))
     as_readers = []
