@@ -396,7 +396,8 @@ def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
             planted = mutants(module, random.Random(f"{args.seed} {module}"), args.number)
             found += [(mutant, tests) for mutant in planted if mutant.compiled and mutant.name in without]
     found.sort(key=lambda pair: pair[0].name)
-    for mutant, tests in random.Random(args.seed).sample(found, min(args.compare, len(found))):
+    chosen = random.Random(args.seed).sample(found, min(args.compare, len(found)))
+    for mutant, tests in sorted(chosen, key=lambda pair: without[pair[0].name]["result"]):  # survivors take longest
         if mutant.name in done:
             continue
         if time.monotonic() > args.end:
