@@ -1,8 +1,8 @@
 """Planted errors: change one thing in a function, run the tests that call it, and see whether any turns red.
 
-    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl
     python -m studies.mutants --module ccmem.streams.csv --number 20
-    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl --compare 30
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl --compare 30
 
 The tests run without the JIT, in one process that has collected them once. First each is run as it is, to see that it
 passes, which functions it calls and how long it takes. Then, in a fork for every planted error, the function's code is
@@ -411,7 +411,7 @@ def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...]) -> dict[str, str]:
-    """Run tests with the JIT on a copy of the source that has the error: first the one that noticed it without."""
+    """Run the test that noticed it without the JIT, or all of the group, on a copy of the source with the error."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("src", "tests"):
@@ -421,23 +421,21 @@ def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...
         (folder / "src" / Path(*mutant.module.split(".")).with_suffix(".py")).write_text(text)
         environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
         environment["CCMEM_KERNEL_CACHE"] = str(Path(tempfile.gettempdir()) / "ccmem-mutants-kernels")
-        known = [without["by"].removesuffix(", which does not end")] if without["result"] == "killed" else []
-        for chosen in (known, tests):
-            if not chosen:
-                continue
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *chosen]
-            try:
-                ended = subprocess.run(
-                    command, cwd=name, env=environment, capture_output=True, text=True, check=False, timeout=3600
-                )
-            except subprocess.TimeoutExpired:
-                return {"result": "killed", "by": "a test that does not end"}
-            failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-            if ended.returncode == 1 or ended.returncode < 0:
-                return {"result": "killed", "by": (failed or ["the process, which died"])[0][:200]}
-            if ended.returncode != 0:
-                raise SystemExit(f"{mutant.name}: the tests could not be run: {ended.stdout[-1000:]}")
-    return {"result": "survived", "by": "none of the group's tests"}
+        noticed = without["result"] == "killed"
+        chosen = [without["by"].removesuffix(", which does not end")] if noticed else tests
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *chosen]
+        try:
+            ended = subprocess.run(
+                command, cwd=name, env=environment, capture_output=True, text=True, check=False, timeout=3600
+            )
+        except subprocess.TimeoutExpired:
+            return {"result": "killed", "by": "a test that does not end"}
+    if ended.returncode == 0:
+        return {"result": "survived", "by": "the same test" if noticed else "all tests of the group"}
+    if ended.returncode != 1 and ended.returncode > 0:
+        raise SystemExit(f"{mutant.name}: the tests could not be run: {ended.stdout[-1000:]}")
+    failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return {"result": "killed", "by": (failed or ["the process, which died"])[0][:200]}
 
 
 def comparison(out: Path) -> Counter[tuple[str, str]]:
