@@ -321,6 +321,16 @@ def test_networks_that_no_learning_leads_to_are_refused(tmp_path: Path, name: st
         loaded(forge((tmp_path / "m").read_bytes(), lambda d, a, m: change(d, a)), tmp_path)
 
 
+def test_names_of_other_columns_are_refused(tmp_path: Path) -> None:
+    networks()[0].partial_fit(mixed_stream(), np.arange(400) % 3).save(tmp_path / "m")
+
+    def change(document: Any, arrays: Any, metadata: Any) -> None:
+        document["model"]["fitted"]["feature_names_in_"] = {"$objects": ["a"]}
+
+    with pytest.raises(CheckpointError, match="feature_names_in_"):
+        loaded(forge((tmp_path / "m").read_bytes(), change), tmp_path)
+
+
 @settings(max_examples=300)
 @given(st.integers(0, 4), st.data())
 def test_signed_nonsense_in_networks(folder: Path, number: int, data: st.DataObject) -> None:
