@@ -49,6 +49,8 @@ LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
 NO_RESULT = {"strict", "copy", "daemon"}
 """Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
+NOT_IN_A_FORK = ("subprocess", "torch")
+"""Tests that say these are left out: PyTorch waits for ever for its threads, which do not come along into a fork."""
 AT_RANDOM = re.compile(r"\(\d+:\d+\.\d+\)$")
 """How the names of errors end that were not chosen by hand."""
 KERNELS = {"kernel", "kernel_in_place", "kernel_apart"}
@@ -230,7 +232,7 @@ class Runner:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Run all as it is, then with each error."""
-        items = [item for item in session.items if "subprocess" not in _source(item)]
+        items = [item for item in session.items if not any(word in _source(item) for word in NOT_IN_A_FORK)]
         seconds, calls = self._first_or_known(items)
         self.say(f"{len(seconds)} of {len(items)} tests pass in time; they take {sum(seconds.values()):.0f} s")
         for mutant in self.chosen:
