@@ -1,14 +1,16 @@
 """Planted errors: change one thing in a function, run the tests that call it, and see whether any turns red.
 
-    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl
     python -m studies.mutants --module ccmem.streams.csv --number 20
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl --compare 30
 
 The tests run without the JIT, in one process that has collected them once. First each is run as it is, to see that it
 passes, which functions it calls and how long it takes. Then, in a fork for every planted error, the function's code is
 replaced and the tests that call it are run, quickest first, until one fails or runs ten times as long as it should. All
 times are of the processor: a busy machine changes nothing. An error that nothing notices is a survivor: a test is
 missing, or nothing that can be seen has changed (`mutants_survivors.json` beside --out says why). Runs go on with
-what --out does not have yet, and forget what it has of functions that have changed since.
+what --out does not have yet, and forget what it has of functions that have changed since. --compare plants errors in
+kernels once more with the JIT, on a copy of the source: are the tests as sharp without it?
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ import inspect
 import json
 import os
 import random
+import re
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -42,6 +47,14 @@ ROOT = Path(__file__).resolve().parent.parent
 REASONS = ROOT / "studies" / "evidence" / "reliability" / "mutants_survivors.json"
 LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
 """Functions in which nothing is planted: twins, which are tests themselves, and looks."""
+NO_RESULT = {"strict", "copy", "daemon"}
+"""Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
+NOT_IN_A_FORK = ("subprocess", "torch")
+"""Tests that say these are left out: PyTorch waits for ever for its threads, which do not come along into a fork."""
+AT_RANDOM = re.compile(r"\(\d+:\d+\.\d+\)$")
+"""How the names of errors end that were not chosen by hand."""
+KERNELS = {"kernel", "kernel_in_place", "kernel_apart"}
+"""What marks a function that is compiled."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -67,6 +80,10 @@ class Mutant(NamedTuple):
     digest: str
     """Of the function as it is without it."""
     code: CodeType
+    source: ast.AST | str
+    """The module with it."""
+    compiled: bool
+    """Whether it stands in a kernel."""
 
     @property
     def name(self) -> str:
@@ -87,6 +104,11 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
     tree, lines = ast.parse(source), source.splitlines()
     original = {code.co_qualname: code for code in _codes(compile(tree, str(path), "exec"))}
     digests, starts, nodes = {}, {}, list(ast.walk(tree))
+    kernels = {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) in KERNELS for d in node.decorator_list)
+    }
     for node in nodes:  # which function a node stands in: the outermost one
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
@@ -97,15 +119,15 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
                     for inner in ast.walk(statement):
                         inner.inside = named  # type: ignore[attr-defined]
     for node in nodes:
-        if isinstance(node, ast.Raise):
-            for inner in ast.walk(node):
+        for left_out in _left_out(node):
+            for inner in ast.walk(left_out):
                 inner.inside = None  # type: ignore[attr-defined]
 
     def built(what: str, changed: ast.AST | str, function: str) -> Mutant:
         code = compile(changed, str(path), "exec")  # type: ignore[arg-type]
         place = (original[function].co_qualname, original[function].co_firstlineno)
         new = next(c for c in _codes(code) if (c.co_qualname, c.co_firstlineno) == place)
-        return Mutant(module, function, what, digests[function], new)
+        return Mutant(module, function, what, digests[function], new, changed, function in kernels)
 
     for name, before, after in NAMED:
         if f"ccmem.{name}" == module:
@@ -135,6 +157,18 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
         what = list(_changes(target))[choice](target) or f"{before} -> {ast.unparse(target)}, in `{line}`"
         what += f" {position(place, choice)}"
         yield built(what, ast.fix_missing_locations(changed), node.inside)  # type: ignore[attr-defined]
+
+
+def _left_out(node: ast.AST) -> list[ast.AST]:
+    """Parts of a node in which nothing is planted: words of errors, and what no result can depend on."""
+    if isinstance(node, ast.Raise) or (isinstance(node, ast.keyword) and node.arg in NO_RESULT):
+        return [node]
+    if not isinstance(node, ast.Call):
+        return []
+    name = ast.unparse(node.func).rpartition(".")[2]
+    if name == "prefetch_row":  # a hint to the processor
+        return [node]
+    return [n for n in node.args if name == "reshape" and isinstance(n, ast.UnaryOp)]  # numpy takes -2 for -1
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -198,7 +232,7 @@ class Runner:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Run all as it is, then with each error."""
-        items = [item for item in session.items if "subprocess" not in _source(item)]
+        items = [item for item in session.items if not any(word in _source(item) for word in NOT_IN_A_FORK)]
         seconds, calls = self._first_or_known(items)
         self.say(f"{len(seconds)} of {len(items)} tests pass in time; they take {sum(seconds.values()):.0f} s")
         for mutant in self.chosen:
@@ -223,7 +257,8 @@ class Runner:
         if not self.args.out:
             return self._first(items)
         digest = hashlib.sha256("".join(item.nodeid for item in items).encode())
-        for file in sorted((*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))):
+        shared = (*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("[!t]*.py"))  # helpers, not tests
+        for file in sorted({*shared, *(item.path for item in items)}):
             digest.update(file.read_bytes())
         kept = Path(tempfile.gettempdir()) / f"ccmem-mutants-{digest.hexdigest()[:16]}.json"
         if not kept.exists():
@@ -329,7 +364,8 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     done = Path(args.out).read_text().splitlines() if args.out and Path(args.out).exists() else []
     known = {(entry["error"], entry["function_digest"]): entry["result"] for entry in map(json.loads, done)}
     wanted = "survived" if args.survivors else ""
-    tests = tuple(args.tests or tests)
+    doctests = tuple(f"src/ccmem/{module.replace('.', '/')}.py" for module in modules)
+    tests = tuple(args.tests or (*tests, *doctests))
     for module in (f"ccmem.{module}" for module in modules):
         if not args.module or module in args.module:
             importlib.import_module(module)
@@ -344,6 +380,76 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
     code = pytest.main([*options, *(str(ROOT / test) for test in tests)], plugins=[Runner(chosen, args, say)])
     if code not in (0, 5):
         say(f"the tests could not be collected: {code!r}")
+
+
+# With the JIT --------------------------------------------------------------------------------------------------------
+
+
+def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
+    """Plant some of the errors in kernels once more, with the JIT; see whether tests notice the same ones."""
+    out = Path(args.out)
+    without = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
+    done = set()
+    if with_jit(out).exists():
+        done = {json.loads(line)["error"] for line in with_jit(out).read_text().splitlines()}
+    found = []
+    for modules, tests in GROUPS.values():
+        for module in (f"ccmem.{module}" for module in modules):
+            planted = mutants(module, random.Random(f"{args.seed} {module}"), args.number)
+            found += [(mutant, tests) for mutant in planted if mutant.compiled and mutant.name in without]
+    found.sort(key=lambda pair: pair[0].name)
+    chosen = random.Random(args.seed).sample(found, min(args.compare, len(found)))
+    for mutant, tests in sorted(chosen, key=lambda pair: without[pair[0].name]["result"]):  # survivors take longest
+        if mutant.name in done:
+            continue
+        if time.monotonic() > args.end:
+            say("the time is over; the same command goes on")
+            break
+        told = _try_compiled(mutant, without[mutant.name], tests)
+        say(f"{without[mutant.name]['result']:>9} without, {told['result']} with  {mutant.name}")
+        with with_jit(out).open("a") as file:
+            file.write(json.dumps({"error": mutant.name, "function_digest": mutant.digest, **told}) + "\n")
+    say(str(dict(comparison(out))))
+
+
+def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...]) -> dict[str, str]:
+    """Run the test that noticed it without the JIT, or all of the group, on a copy of the source with the error."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        text = mutant.source if isinstance(mutant.source, str) else ast.unparse(mutant.source)
+        (folder / "src" / Path(*mutant.module.split(".")).with_suffix(".py")).write_text(text)
+        environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"}
+        environment["CCMEM_KERNEL_CACHE"] = str(Path(tempfile.gettempdir()) / "ccmem-mutants-kernels")
+        noticed = without["result"] == "killed"
+        chosen = [without["by"].removesuffix(", which does not end")] if noticed else tests
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "--rootdir", name, *chosen]
+        try:
+            ended = subprocess.run(
+                command, cwd=name, env=environment, capture_output=True, text=True, check=False, timeout=3600
+            )
+        except subprocess.TimeoutExpired:
+            return {"result": "killed", "by": "a test that does not end"}
+    if ended.returncode == 0:
+        return {"result": "survived", "by": "the same test" if noticed else "all tests of the group"}
+    if ended.returncode != 1 and ended.returncode > 0:
+        raise SystemExit(f"{mutant.name}: the tests could not be run: {ended.stdout[-1000:]}")
+    failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return {"result": "killed", "by": (failed or ["the process, which died"])[0][:200]}
+
+
+def comparison(out: Path) -> Counter[tuple[str, str]]:
+    """How often each pair of results came about, without the JIT and with it."""
+    without = {entry["error"]: entry["result"] for entry in map(json.loads, out.read_text().splitlines())}
+    compiled = {e["error"]: e["result"] for e in map(json.loads, with_jit(out).read_text().splitlines())}
+    return Counter((without[error], result) for error, result in compiled.items() if error in without)
+
+
+def with_jit(out: Path) -> Path:
+    """Where what became of errors with the JIT stands."""
+    return out.with_name(f"{out.stem}_with_jit.jsonl")
 
 
 def forget_changed(out: Path) -> None:
@@ -374,6 +480,7 @@ def summary(out: Path) -> dict[str, Any]:
     survivors = [error for error, entry in entries.items() if entry["result"] == "survived"]
     unexplained = [error for error in survivors if error not in reasons]
     modules = Counter(error.split(":")[0].rpartition(".")[0] for error in entries)
+    at_random = {error: entry["result"] == "killed" for error, entry in entries.items() if AT_RANDOM.search(error)}
     killed = len(entries) - len(survivors)
     share = killed / max(1, len(entries) - len(survivors) + len(unexplained))
     return {
@@ -383,6 +490,8 @@ def summary(out: Path) -> dict[str, Any]:
         "survived": unexplained,
         "share_of_those_that_could_be_noticed": round(share, 4),
         "share_of_all": round(killed / max(1, len(entries)), 4),
+        "at_random": len(at_random),
+        "killed_at_random": sum(at_random.values()),
         "functions": len(modules),
     }
 
@@ -400,8 +509,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of tests for an error (default 15)")
     parser.add_argument("--out", metavar="FILE", help="append what became of each error as a line of JSON, and go on")
     parser.add_argument("--minutes", type=float, default=1e6, help="plant no more after so many minutes")
+    parser.add_argument(
+        "--compare", type=int, metavar="N", help="plant N errors in kernels of --out once more, with the JIT"
+    )
     args = parser.parse_args()
     args.end = time.monotonic() + 60 * args.minutes
+    if args.compare:
+        compare(args, lambda text: print(text, flush=True))
+        return
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis looks for a failure, not for the smallest
     terminal = os.fdopen(os.dup(1), "w")

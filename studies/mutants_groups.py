@@ -10,7 +10,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/kernels/test_competition.py", "tests/kernels/test_update.py", "tests/kernels/test_sketch.py",
          "tests/models/test_wta.py", "tests/models/test_gmm.py", "tests/models/test_artc2a.py",
          "tests/models/test_ccm.py", "tests/persistence/test_checkpoint.py",
-         "tests/metrics/test_events.py", EVERY),
+         "tests/metrics/test_events.py", "tests/test_memory.py", "tests/test_guard.py", "tests/test_river.py", EVERY),
     ),
     "metrics and protocol": (
         ("metrics.retention", "metrics.events", "metrics.segments", "experiments.protocol"),

@@ -33,6 +33,8 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ),
     ("experiments.protocol", "np.random.default_rng(seed).permutation", "np.random.default_rng(0).permutation"),
     ("persistence.atomic", "os.ftruncate(handle, 0)", "pass"),
+    ("persistence.atomic", "        _create(temporary, target)\n", "        pass\n"),
+    ("streams.ndjson", "if len(found) < len(pairs):", "if False:"),
     ("persistence.tensorfile", "if first != end:", "if first < end:"),
     ("persistence.values", "or position > last or", "or"),
     ("persistence.checkpoint", "[array.dtype.str, array.shape]", "[array.shape]"),
@@ -80,6 +82,8 @@ UNDONE: tuple[Change, ...] = (
     ),
     ("streams.csv", "                self.undecided.append(name)", "                pass"),
     ("streams.csv", "given_up = len(data) - line > LONGEST_QUOTED or", "given_up ="),
+    ("streams.csv", "LONGEST_QUOTED or _closed_wrongly(data, opened)", "LONGEST_QUOTED"),
+    ("streams.csv", "look = _AFTER_A_FAULT if self._after_fault else", "look ="),
     ("streams.csv", "return (line, _OPEN_QUOTE) if given_up", "return (len(data), _OPEN_QUOTE) if given_up"),
     # labels and dates
     ("streams.csv", 'text.encode("latin-1").decode("utf-8")', 'text.encode("latin-1").decode("utf-8", "replace")'),

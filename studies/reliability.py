@@ -4,7 +4,8 @@ Soak, torture and planted errors leave their findings there:
 
     python -m studies.soak --minutes 60 --rate 1000 --out studies/evidence/reliability/soak.json
     make torture ARGS="--minutes 6 --out studies/evidence/reliability/torture_0.json"
-    python -m studies.mutants --number 6 --out studies/evidence/reliability/mutants.jsonl
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl
+    python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl --compare 30
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from studies.mutants import summary
+from studies.mutants import comparison, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 EVIDENCE = ROOT / "studies" / "evidence" / "reliability"
 PAGE = ROOT / "RELIABILITY.md"
 TABLE = re.compile(r"(?<=<!-- made by python -m studies.reliability -->\n).*?(?=\n<!-- end -->)", re.S)
+PLANTED = "--number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl"
 KINDS = ("csv", "ndjson", "parquet", "arrow", "npy", "npz")
 
 
@@ -42,7 +44,8 @@ def torture() -> dict[str, Any]:
 def rows() -> list[tuple[str, str, str]]:
     """What was tried, how, and what came of it."""
     tried, soak = torture(), json.loads((EVIDENCE / "soak.json").read_text())
-    planted = summary(EVIDENCE / "mutants.jsonl")
+    planted, compared = summary(EVIDENCE / "mutants_2027.jsonl"), comparison(EVIDENCE / "mutants_2027.jsonl")
+    earlier = summary(EVIDENCE / "mutants_0.jsonl")
     runs = soak["each_run"]
     ends = Counter(run["ended_by"] for run in runs)
     growth = max(run["mib_most_since"] - run["mib_after_a_quarter"] for run in runs)
@@ -98,12 +101,27 @@ def rows() -> list[tuple[str, str, str]]:
         ),
         (
             "errors planted in functions, tests run without the JIT: does one turn red?",
-            '`make mutants ARGS="--number 6 --out studies/evidence/reliability/mutants.jsonl"`',
-            f"{planted['errors']} errors, {planted['killed']} noticed ({planted['share_of_all']:.1%}, "
-            f"{planted['share_of_those_that_could_be_noticed']:.1%} of those that can be); "
-            f"{planted['explained']} that change nothing that can be seen, each with its reason in "
-            "`studies/evidence/reliability/mutants_survivors.json`"
+            f'`make mutants ARGS="{PLANTED}"`',
+            f"{planted['errors']} errors, {planted['killed']} noticed ({planted['share_of_all']:.1%}): "
+            f"{planted['killed_at_random']} of {planted['at_random']} chosen at random, and "
+            f"{planted['killed'] - planted['killed_at_random']} of {planted['errors'] - planted['at_random']} that "
+            f"take back what was mended; {planted['explained']} that change nothing that can be seen, each with its "
+            "reason in `studies/evidence/reliability/mutants_survivors.json`"
             + (f"; {len(planted['survived'])} unexplained" if planted["survived"] else ""),
+        ),
+        (
+            "an earlier sample, some of it planted again after a survivor had got its test",
+            "the same with `--number 6 --seed 0`, in functions that have not changed since",
+            f"{earlier['errors']} errors, {earlier['killed']} noticed ({earlier['share_of_all']:.1%}), "
+            f"{earlier['explained']} with a reason"
+            + (f"; {len(earlier['survived'])} unexplained" if earlier["survived"] else ""),
+        ),
+        (
+            "some of those in kernels once more, compiled: are the tests as sharp without the JIT?",
+            f'`make mutants ARGS="{PLANTED} --compare 30"`',
+            f"{sum(compared.values())} errors: {compared['killed', 'killed']} noticed by the same test both ways, "
+            f"{compared['killed', 'survived']} by that test only without the JIT; of those that no test noticed "
+            f"without it, {compared['survived', 'killed']} with it and {compared['survived', 'survived']} neither way",
         ),
     ]
 

@@ -1,18 +1,24 @@
 """A soak: `ccmem learn` on an endless pipe, stopped, killed and started again: is memory flat, do results drift?
 
-    python -m studies.soak --minutes 60 --rate 2000 --out soak.json
+    python -m studies.soak --minutes 60 --rate 1000 --out studies/evidence/reliability/soak.json
 
 A pipe is fed with a made-up stream at a steady rate. Again and again the learner is ended, in turn by SIGTERM, SIGKILL,
 SIGHUP and the end of the pipe, after short runs and long ones (a leak needs a long one to show), and a new one goes on:
 the feeder asks the checkpoint how many rows it has learned and goes on with the next. In the end the same rows go
 through a learner in one piece: both models must be the same bytes, both files of events the same events.
+
+A soak that is interrupted goes on where it stopped when the same command is given again, as long as the code is the
+same: what it has so far is kept in a folder named after both, and removed at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import itertools
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +28,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ccmem
 from ccmem.living.learner import Learner
+from ccmem.persistence.atomic import BusyError, locked
 from ccmem.streams.drift import drifting_sensors
 
 ENDS: dict[signal.Signals | None, int] = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGHUP: 129, None: 0}
@@ -86,9 +94,30 @@ def run(folder: Path, rows: int, rate: int, seconds: float, end: signal.Signals 
     return sizes
 
 
+def digest_of_code() -> str:
+    """Of the library, so that a soak is of one state of it."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(ccmem.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def last_learner_ended(checkpoint: Path) -> Iterator[None]:
+    """Wait for the learner of a soak that was killed: it ends with its pipe."""
+    while True:
+        try:
+            with locked(checkpoint):
+                yield
+                return
+        except BusyError:
+            time.sleep(1.0)
+
+
 def same_in_one_piece(folder: Path) -> bool:
     """Whether a learner that is never stopped makes the same model and the same events of the same rows."""
     rows = Learner.load(folder / "m.safetensors").rows
+    shutil.rmtree(folder / "whole", ignore_errors=True)
     (folder / "whole").mkdir()
     with learner(folder / "whole", False) as process:
         assert process.stdin is not None
@@ -115,24 +144,32 @@ def main() -> int:
     parser.add_argument("--out", metavar="FILE", help="also write what was found to FILE")
     args = parser.parse_args()
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a learner would rightly go on after it
-    with tempfile.TemporaryDirectory() as name:
-        folder, began = Path(name), time.monotonic()
-        runs: list[dict[str, Any]] = []
-        for end, share in zip(itertools.cycle(ENDS), itertools.cycle(SHARES), strict=False):
-            left = args.minutes * 60 - (time.monotonic() - began)
-            if left <= 0:
+    folder = Path(tempfile.gettempdir()) / f"ccmem-soak-{args.rate}-{digest_of_code()}"
+    folder.mkdir(exist_ok=True)
+    record, checkpoint = folder / "runs.jsonl", folder / "m.safetensors"
+    with locked(record):
+        runs: list[dict[str, Any]] = [json.loads(line) for line in record.open()] if record.exists() else []
+        for number in itertools.count(len(runs)):
+            left = args.minutes * 60 - sum(run["seconds"] for run in runs)
+            if left < 1:
                 break
-            checkpoint = folder / "m.safetensors"
-            rows = Learner.load(checkpoint).rows if checkpoint.exists() else 0
+            end, share = list(ENDS)[number % len(ENDS)], SHARES[number % len(SHARES)]
+            with last_learner_ended(checkpoint):
+                rows = Learner.load(checkpoint).rows if checkpoint.exists() else 0
+            began = time.monotonic()
             sizes = run(folder, rows, args.rate, min(args.longest * share, left), end)
             later = sizes[len(sizes) // 4 :] or [0.0]
-            facts = {"from_row": rows, "seconds": len(sizes), "ended_by": end.name if end else "end of pipe"}
+            facts = {"from_row": rows, "seconds": round(time.monotonic() - began, 1)}
+            facts |= {"ended_by": end.name if end else "end of pipe"}
             runs.append({**facts, "mib_after_a_quarter": round(later[0], 1), "mib_most_since": round(max(later), 1)})
+            with record.open("a") as file:
+                print(json.dumps(runs[-1]), file=file)
             print(json.dumps(runs[-1]), flush=True)
-        minutes = (time.monotonic() - began) / 60
+        minutes = sum(run["seconds"] for run in runs) / 60
         events = sum(1 for _ in (folder / "e.jsonl").open())
         same = same_in_one_piece(folder)
-        rows = Learner.load(folder / "m.safetensors").rows
+        rows = Learner.load(checkpoint).rows
+    shutil.rmtree(folder)
     found = {"minutes": round(minutes, 1), "rows": rows, "runs": len(runs), "events": events}
     found |= {"same_model_and_events_as_in_one_piece": same, "each_run": runs}
     print(json.dumps(found, indent=1))

@@ -24,9 +24,10 @@ from ccmem import (
     PatchLayer,
     Stack,
     WindowLayer,
+    guard,
     load,
 )
-from ccmem.guard import guard_of, learning, reading
+from ccmem.guard import Guard, guard_of, learning, reading
 
 ROWS = np.random.default_rng(0).random((40, 9)) / 2 + np.repeat(np.eye(9)[[0, 4, 8]], 14, axis=0)[:40] * 3
 LABELS = np.array(["a", "b"])[np.arange(40) % 2]
@@ -443,8 +444,40 @@ def test_copies_have_a_guard_of_their_own_and_parts_share_one() -> None:
     np.testing.assert_array_equal(model.votes_.sum(), 40)
 
 
+def test_a_part_gets_no_guard_of_its_own_while_its_owner_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pickle.loads(pickle.dumps(ModalClassifier(IncrementalWTA(n_units=2)).partial_fit(ROWS, LABELS)))
+    found: list[Guard] = []
+    other = threading.Thread(target=lambda: found.append(guard_of(model.memory_)))
+
+    class Slow(Guard):
+        def __init__(self) -> None:
+            super().__init__()
+            if other.ident is None:
+                other.start()
+                other.join(0.3)
+
+    monkeypatch.setattr(guard, "Guard", Slow)
+    mine = guard_of(model)
+    other.join()
+    assert found == [mine]
+
+
 def test_dates_are_not_learned_as_numbers() -> None:
     days = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]").reshape(-1, 1)
-    for X in (days, days - days[0], pytest.importorskip("pandas").DataFrame(days)):
+    objects = np.array([[days[0, 0], 1.0]], object)  # as numbers: 20454 days, or seconds, or years
+    frame = pytest.importorskip("pandas").DataFrame(days)
+    for X in (days, days - days[0], frame, objects, [[days[0, 0], 1.0]]):
         with pytest.raises(ValueError, match="dates or durations"):
             IncrementalWTA(n_units=2).partial_fit(X)
+
+
+def test_numbers_of_hundreds_of_digits_are_a_value_error() -> None:
+    learned = IncrementalWTA(n_units=2).partial_fit([[1.0, 2.0]])
+    for call in (
+        IncrementalWTA(n_units=2).fit,
+        learned.partial_fit,
+        learned.predict,
+        lambda X: learned.learn_one(X[0]),
+    ):
+        with pytest.raises(ValueError, match="too large for a float"):
+            call([[10**400, 1.0]])

@@ -78,3 +78,10 @@ def _fields(data: bytes) -> list[str]:
     found: list[str] = []
     forge(data, lambda document, arrays, metadata: found.extend(document["model"]["fitted"]))
     return found
+
+
+def test_a_record_of_an_event_names_a_column_only_if_there_is_one() -> None:
+    event = memory.Event("recall", 7, 1, 0, 3, 2)
+    assert "column" not in event.record()
+    assert event._replace(count=-1).record()["count"] == -1
+    assert event._replace(column=0).record()["column"] == 0

@@ -21,6 +21,7 @@ _Result = TypeVar("_Result")
 _PARTS = ("memory_", "last_", "_model")
 """Attributes under which objects here keep what they share their guard with."""
 _copying = threading.local()
+_making = threading.RLock()
 
 
 class Guard:
@@ -70,11 +71,12 @@ def guard_of(owner: Any) -> Guard:
     """The guard of ``owner`` and its parts, made when it is first asked for."""
     known = owner.__dict__
     if "_guard" not in known:
-        parts = [known[name] for name in _PARTS if name in known]
-        shared = next((part.__dict__["_guard"] for part in parts if "_guard" in part.__dict__), None)
-        known.setdefault("_guard", shared if shared is not None else Guard())
-        for part in parts:
-            share_guard(owner, part)
+        with _making:  # a part must not get one of its own meanwhile
+            parts = [known[name] for name in _PARTS if name in known]
+            shared = next((part.__dict__["_guard"] for part in parts if "_guard" in part.__dict__), None)
+            known.setdefault("_guard", shared if shared is not None else Guard())
+            for part in parts:
+                share_guard(owner, part)
     guard: Guard = known["_guard"]
     return guard
 

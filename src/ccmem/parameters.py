@@ -42,6 +42,11 @@ def number(least: float, most: float = math.inf, *, open_below: bool = False, op
     return fits, f"a number in {'(' if open_below else '['}{least}, {most}{')' if open_above else ']'}"
 
 
+def exactly(value: float) -> Rule:
+    """This number and no other."""
+    return lambda v: _is(v, numbers.Real) and v == value, str(value)
+
+
 def choice(*names: str) -> Rule:
     """One of some names."""
     return lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(map(repr, names))

@@ -209,6 +209,22 @@ def test_temporary_files_of_processes_that_are_no_more_are_removed() -> None:
 
 
 @posix
+def test_a_process_of_another_user_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(process: int, signal: int) -> None:
+        asked.append((process, signal))
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    theirs = Path(f".p.csv.{atomic._HOST}.1-0.tmp")
+    theirs.write_text("half")
+    atomic.atomic_write("p.csv", [b"whole"])
+    assert theirs.exists()
+    assert asked == [(1, 0)]
+
+
+@posix
 def test_predict_cleans_up_when_it_is_told_to_stop() -> None:
     generate("a.ndjson", 50)
     assert main(learn("a.ndjson", *WTA)) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -179,3 +181,17 @@ def test_a_clock_adds_up_what_is_spent_inside_it(monkeypatch):
         with clock:
             pass
     assert clock.seconds == 3.5
+
+
+class Told(Recorder):
+    task_ends = (0,)
+
+
+def test_rows_of_a_task_that_never_came_have_no_answer(benchmark):
+    stream = benchmark.stream(0)
+    begun = replace(stream, indices=stream.indices[: stream.change_points[0]], change_points=(), visits=(0,))
+    for model in (memory(), Recorder(), Told()):
+        for outcome in run(model, benchmark, begun).values():
+            first = benchmark.test_parts[begun.visits[0]]
+            assert (outcome.predicted[first] >= 0).all()
+            assert (np.delete(outcome.predicted, np.r_[first]) == -1).all()

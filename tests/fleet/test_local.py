@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import load
+from ccmem import CheckpointError, load
 from ccmem.cli import main
 from ccmem.fleet.store import Store
 from fleet_rows import N_KEYS, N_ROWS, content, files, plain_loop, rows
@@ -177,6 +177,24 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
     (store / "manifest.json").write_text(good.replace('"version": 1', '"version": 7'))
     assert learn(second, "--store", store) == 1
     assert "store of version 7" in capsys.readouterr().err
+    nonsense = [
+        {},
+        {"buckets": -3},
+        {"buckets": 10**11},
+        {"buckets": "4"},
+        {"round": None},
+        {"totals": 0},
+        {"files": []},
+    ]
+    nonsense += [{"totals": {"rows": -1}}, {"files": {"a.csv": 3}}, {"current": 7}, {"current": {}}]
+    for change in nonsense:
+        damaged = {**json.loads(good), **change} if change else {"version": 1}
+        (store / "manifest.json").write_text(json.dumps(damaged))
+        with pytest.raises(CheckpointError, match="does not say what a manifest says"):
+            Store(store)
+    (store / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Store(store)
     (store / "manifest.json").write_text(good)
     bucket = store / "memories" / "bucket-001.arrow"
     data = bucket.read_bytes()

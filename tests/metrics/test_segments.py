@@ -43,7 +43,13 @@ def test_every_event_after_the_warm_up_counts_once(steps: list[int], onset: int,
     assert score.onset == bool(fault)
     assert score.delay == (min(fault) - onset if fault else None)
     assert score.false == sum(step < onset for step in counted)
+    returns = [step for step in counted if back is not None and step >= back]
+    assert score.return_delay == (min(returns) - (back or 0) if returns else None)
     assert (score.returned is None) == (back is None)
+
+
+def test_the_delay_of_a_return_is_counted_from_it() -> None:
+    assert score_recording([12, 26, 29], 10, 20).return_delay == 6
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -102,3 +102,9 @@ def test_every_merge_is_of_the_closest_pair():
     np.testing.assert_array_equal(winners, expected["winners"])
     np.testing.assert_array_equal(memory.prototypes_, expected["prototypes_"])
     assert memory.win_counts_.tolist() == expected["win_counts_"]
+
+
+def test_a_match_that_only_equals_the_vigilance_is_none():
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])  # at right angles: a match of 0, exactly
+    assert ARTC2A(max_units=None, vigilance=0.0).partial_fit(X).n_units_ == 2
+    assert ARTC2A(max_units=None, vigilance=-0.1).partial_fit(X).n_units_ == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmem import IncrementalWTA
+from ccmem import IncrementalGMM, IncrementalWTA
 
 
 @pytest.mark.filterwarnings("ignore:sigma should be:UserWarning")
@@ -75,3 +75,23 @@ def test_units_beyond_the_memory_of_the_machine_are_refused(monkeypatch):
     IncrementalWTA(n_units=20).partial_fit(np.eye(3))
     with pytest.raises(ValueError, match="30 units of 3 features need 0 GiB, more than this machine has"):
         IncrementalWTA(n_units=30).partial_fit(np.eye(3))
+
+
+@pytest.mark.parametrize("model", [IncrementalWTA, IncrementalGMM])
+def test_numbers_whose_powers_overflow_are_refused(model):
+    """They would tie at infinity (compiled), or raise OverflowError (with the JIT off)."""
+    large = np.array([[3e15, 1.0], [1.0, 2.0]])
+    memory = model(2, p=16.0).partial_fit(large / 3)
+    assert memory.predict(large / 3).tolist() == [0, 1]
+    for call in (memory.partial_fit, memory.predict, memory.transform, lambda X: memory.learn_one(X[0])):
+        with pytest.raises(ValueError, match=r"too large for distances of order p=16\.0; rescale"):
+            call(large)
+    with pytest.raises(ValueError, match="too large"):
+        model(2, p=3.0, init=large).partial_fit(large / 3).partial_fit(large / 3)
+    for order in (1.0, 2.0, np.inf):
+        memory = model(2, p=order).partial_fit(large)
+        assert memory.predict(large).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="too large"):  # what has been learned counts too
+        memory.set_params(p=3.0).predict(large / 1e10)
+    with pytest.raises(ValueError, match=r"1e\+200.*too large"):
+        model(1, init=[[1e200]]).partial_fit([[1.0]])

@@ -14,7 +14,7 @@ import pytest
 
 from ccmem import CheckpointError, IncrementalWTA, load, save
 from ccmem.guard import Guard, guard_of
-from ccmem.persistence import checkpoint, tensorfile
+from ccmem.persistence import atomic, checkpoint, tensorfile
 from ccmem.persistence.atomic import BusyError, atomic_file, locked, remove_leftovers
 from ccmem.persistence.tensorfile import FormatError, dump, raw_bytes, read_arrays, read_header
 from ccmem.persistence.values import pack, unpack
@@ -45,6 +45,24 @@ def test_an_error_before_anything_is_written_is_the_one_that_is_told(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has neither")
+def test_a_temporary_file_is_private_and_never_a_link_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").touch(0o640)
+    (tmp_path / "of another").write_text("mine")
+    monkeypatch.setattr(atomic, "_numbers", iter([7, 7]))
+    with atomic_file(tmp_path / "f") as temporary:
+        assert temporary.stat().st_mode & 0o777 == 0o600
+    temporary.symlink_to(tmp_path / "of another")
+    with atomic_file(tmp_path / "f") as again:
+        assert again == temporary
+        again.write_text("whole")
+    assert (tmp_path / "of another").read_text() == "mine"
+    assert (tmp_path / "f").read_text() == "whole"
+    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o640
+
+
 def test_leftovers_of_any_machine_are_removed_by_who_holds_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +79,12 @@ def test_only_models_of_this_library_are_packed() -> None:
     for odd in (foreign, Guard()):
         with pytest.raises(TypeError, match="which a checkpoint cannot hold"):
             pack(odd, "model", {})
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1j, b"a"])
+def test_labels_that_no_file_can_hold_are_not_packed(value: Any) -> None:
+    with pytest.raises(TypeError, match="neither text nor a number"):
+        pack(np.array(["a", value], object), "labels", {})
 
 
 def test_what_is_saved_is_read_like_any_other_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,10 @@ WRONG = {
         lambda d, a, m: _memory(d)["fitted"].update(feature_names_in_={"$objects": ["a"]}),
         "feature_names_in_",
     ),
+    "parameters that are a list": (lambda d, a, m: _memory(d).update(parameters=[]), "no proper parameters"),
+    "state that is a list": (lambda d, a, m: _memory(d).update(fitted=[]), "no proper parameters"),
+    "schema of ten digits": (lambda d, a, m: m.update(schema="1234567890"), "is not a number"),
+    "schema that is no number": (lambda d, a, m: m.update(schema="two"), "is not a number"),
     "no model": (lambda d, a, m: d.clear(), "holds no model"),
     "a model that is a list": (lambda d, a, m: d.update(model=[]), "holds no model"),
     "deep nesting": (lambda d, a, m: d.update(model=_deep(5000)), "cannot be"),
@@ -165,7 +169,7 @@ def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
     X = mixed_stream()
     for estimator, changes in (
         (ARTC2A(max_units=3, vigilance=0.99), [("max_units", 9), ("max_units", 1), ("max_units", None)]),
-        (IncrementalWTA(n_units=3), [("n_units", 2), ("n_units", 4)]),
+        (IncrementalWTA(n_units=3), [("n_units", 2), ("n_units", 4), ("p", 2**40)]),
     ):
         estimator.partial_fit(X).save(tmp_path / "m")
         for name, value in changes:
@@ -315,6 +319,16 @@ def test_networks_that_no_learning_leads_to_are_refused(tmp_path: Path, name: st
     change, message = NETWORK_WRONG[name]
     with pytest.raises(CheckpointError, match=message):
         loaded(forge((tmp_path / "m").read_bytes(), lambda d, a, m: change(d, a)), tmp_path)
+
+
+def test_names_of_other_columns_are_refused(tmp_path: Path) -> None:
+    networks()[0].partial_fit(mixed_stream(), np.arange(400) % 3).save(tmp_path / "m")
+
+    def change(document: Any, arrays: Any, metadata: Any) -> None:
+        document["model"]["fitted"]["feature_names_in_"] = {"$objects": ["a"]}
+
+    with pytest.raises(CheckpointError, match="feature_names_in_"):
+        loaded(forge((tmp_path / "m").read_bytes(), change), tmp_path)
 
 
 @settings(max_examples=300)

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CheckpointError, DiscriminantClassifier, load
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.predictors import discriminant
 from ccmem.predictors.discriminant import naive
 
 
@@ -287,3 +288,33 @@ def test_certainty_is_measured_on_classes_that_are_known():
     assert model.temperature_ != before
     alone = DiscriminantClassifier(1, buffer_rows=8).partial_fit(X, np.zeros(88))
     assert alone.temperature_ == 1.0  # with one class there is nothing to be certain of
+
+
+def test_the_temperature_is_sought_on_a_grid_and_its_certainty_is_the_curvature_there():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
+    X[y == 1, 0] += 1.0
+    model = DiscriminantClassifier(2, buffer_rows=16).partial_fit(X[:8], y[:8])
+    assert model._state.counters[discriminant.SCORED_AT] == 0
+    model.partial_fit(X[8:16], y[8:16])
+    assert model._state.counters[discriminant.SCORED_AT] == 16  # as soon as the buffer is full
+    model.partial_fit(X[16:], y[16:])
+    state = model._state
+    state.buffer[:], state.buffer_codes[:] = X[:16], y[:16]
+    state.calibration[:] = before, certainty = 0.3, 2.0
+    rule = discriminant.make_rule(model._copied_without_buffer(), float(model.own_share), float(model.ridge))
+    found = discriminant.scores(rule, X[:16]).astype(float) / 2
+
+    def answers(t):
+        weights = np.exp(-(found - found.min(axis=1, keepdims=True)) / np.exp(t))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def cost(t):
+        return -np.log(answers(t)[np.arange(16), y[:16]]).sum() + (certainty + 1.0) / 2 * (t - before) ** 2
+
+    best = min((before + step / 20 for step in range(-40, 41)), key=cost)
+    best = min((best + step / 200 for step in range(-10, 11)), key=cost)
+    mean = (answers(best) * found).sum(axis=1, keepdims=True)
+    curvature = (answers(best) * (found - mean) ** 2).sum() / np.exp(best) ** 2
+    model._calibrate()
+    np.testing.assert_allclose(model._state.calibration, [best, 0.75 * certainty + curvature], rtol=1e-5)

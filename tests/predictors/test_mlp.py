@@ -258,3 +258,16 @@ def test_columns_that_come_later_were_nought_so_far(make):
     np.testing.assert_array_equal(network.predict_proba(wide), before)
     other = make().partial_fit(X, y).partial_fit(X, y)
     np.testing.assert_allclose(network.partial_fit(wide, y).predict_proba(wide), other.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: OnlineMLP((4,)), lambda: GatedMLP(CCM(n_slots=2), hidden_sizes=[4], gated_units=2)]
+)
+def test_one_sample_of_another_width_is_refused(make):
+    """The quick path hands the sample's memory to a kernel that looks at no bounds."""
+    net = make().partial_fit(np.eye(3), [0, 1, 2])
+    before = net.to_bytes()
+    for width in (1, 2, 4, 5):
+        with pytest.raises(ValueError, match="features"):
+            net.learn_one(np.ones(width), 0)
+    assert net.to_bytes() == before

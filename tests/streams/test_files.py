@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -450,3 +453,30 @@ def test_a_made_up_stream_is_what_it_says(tmp_path: Path) -> None:
     for (step, _), label in zip(stream.changes, [labels[step] for step, _ in stream.changes], strict=True):
         assert label is None or label != next(known for known in reversed(labels[:step]) if known is not None)
     assert json.dumps(stream.changes) == json.dumps(drifting_sensors(5000, 4, 3, 400, 0.5, 2).changes)
+
+
+CUT_SHORT = """
+import os, sys
+import numpy as np
+import pyarrow as pa
+from ccmem.streams import SourceError, read_files
+with pa.OSFile("a.arrow", "wb") as file:
+    table = pa.table({"a": np.arange(300_000.0)})
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100_000)
+chunks = iter(read_files("a.arrow"))
+next(chunks)
+os.truncate("a.arrow", 4096)
+try:
+    list(chunks)
+except SourceError as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows does not cut files that are open")
+def test_an_arrow_file_cut_short_while_it_is_read_is_an_error_and_not_the_end(tmp_path):
+    """Were it mapped into memory, reading on would end the process."""
+    ended = subprocess.run([sys.executable, "-c", CUT_SHORT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "a.arrow is damaged" in ended.stdout

@@ -212,6 +212,30 @@ def test_names_stay_in_the_checkpoint(tmp_path: Path) -> None:
             memory.name_block(block, "x")  # type: ignore[arg-type]
 
 
+def test_names_of_two_pages_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ccmem.living.learner import Learner
+    from ccmem.watching.live import WatchedFile
+
+    path = tmp_path / "m.safetensors"
+    small_memory().save(path)
+    file = WatchedFile(path)
+    other = threading.Thread(target=file.rename, args=(1, "valve"))
+    save = Learner.save
+
+    def save_meanwhile(self: Learner, path: Path) -> None:
+        save(self, path)
+        if other.ident is None:
+            other.start()
+            other.join(0.3)
+
+    monkeypatch.setattr(Learner, "save", save_meanwhile)
+    file.rename(0, "pump")
+    other.join()
+    file._tried = -1e9
+    file.model()
+    assert ccmem.load(path).block_names_ == {0: "pump", 1: "valve"}
+
+
 def test_the_page_is_one_file_that_fetches_nothing() -> None:
     text = page("T").decode()
     assert "{{" not in text

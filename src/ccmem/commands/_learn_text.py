@@ -24,8 +24,11 @@ def sentence(facts: dict[str, Any]) -> str:
         text += f", {facts['total_rows']:,} in all" if facts["total_rows"] != facts["rows"] else ""
     if facts["bad_rows"]:
         text += f"; {facts['bad_rows']:,} bad rows skipped"
-    if facts["held_back"]:
+    if facts["held_back"] and not facts["in_open_quote"]:
         text += "; a last line without its end was left for later (--accept-last-line takes it)"
+    if facts["in_open_quote"]:
+        text += f"; a quote left open holds back the last {facts['in_open_quote']:,} lines of a file (mend it, or take"
+        text += " them by --accept-last-line)"
     if facts["blocks"] is not None:
         blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
         events = f"{facts['events']} event{'s' if facts['events'] != 1 else ''}"

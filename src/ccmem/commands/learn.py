@@ -333,9 +333,8 @@ class _Run:
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
             "held_back": len(stream.held_back),
-            "window": None
-            if learner.front is None or not rows
-            else getattr(learner.front, "window_", None) or "unknown",
+            "window": window,
+            "in_open_quote": stream.in_open_quote,
         }
         with contextlib.suppress(OSError) if self.signal is not None else contextlib.nullcontext():
             if args.json:  # whoever hung up may have taken the terminal along

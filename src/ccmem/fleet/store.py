@@ -31,6 +31,8 @@ from ccmem.streams.arrow import pyarrow
 
 VERSION = 1
 BUCKETS = 64
+MOST_BUCKETS = 1 << 16
+TOTALS = ("rows", "late", "bad", "events")
 _FACTS = "ccmem"
 _KEYS_AT_A_TIME = 256
 
@@ -45,13 +47,15 @@ class Store:
         try:
             self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
             version = self.manifest["version"]
-        except (ValueError, LookupError, TypeError) as problem:
+        except (ValueError, LookupError, TypeError, RecursionError) as problem:
             raise CheckpointError(f"{self.folder / 'manifest.json'} is damaged: {problem}") from problem
         if version != VERSION:
             raise CheckpointError(
                 f"{self.folder} is a store of version {version}; this ccmem reads and writes version {VERSION}: use "
                 "the one that made it, or learn into a new store"
             )
+        if not _is_manifest(self.manifest):
+            raise CheckpointError(f"{self.folder / 'manifest.json'} is damaged: it does not say what a manifest says")
         content = read_checkpoint(self.folder / "recipe.safetensors").content
         try:
             self.recipe = Recipe(content["model"], content["fleet"]["scale"])
@@ -78,7 +82,7 @@ class Store:
             "round": 0,
             "current": None,
             "files": {},
-            "totals": {"rows": 0, "late": 0, "bad": 0, "events": 0},
+            "totals": dict.fromkeys(TOTALS, 0),
         }
         write_whole(folder / "manifest.json", json.dumps(manifest).encode())
         return cls(folder)
@@ -155,6 +159,26 @@ class Store:
     def n_keys(self) -> int:
         """How many keys there are."""
         return sum(int(self.facts(bucket)["keys"]) for bucket in range(self.buckets))
+
+
+def _is_manifest(manifest: Any) -> bool:
+    """Whether all that is relied on is there, and of its kind."""
+    totals, current = manifest.get("totals"), manifest.get("current")
+    return (
+        _is_count(manifest.get("round"))
+        and _is_count(manifest.get("buckets"))
+        and 1 <= manifest["buckets"] <= MOST_BUCKETS
+        and isinstance(totals, dict)
+        and totals.keys() == set(TOTALS)
+        and all(map(_is_count, totals.values()))
+        and isinstance(manifest.get("files"), dict)
+        and all(isinstance(f, dict) and f.keys() == {"size", "print", "rows"} for f in manifest["files"].values())
+        and (current is None or (isinstance(current, dict) and current.keys() == {"round", "pieces", "files"}))
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**62
 
 
 def bucket_of(keys: Any, buckets: int) -> Any:

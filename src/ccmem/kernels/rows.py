@@ -101,15 +101,18 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
     if isinstance(X, np.ma.MaskedArray):  # what is masked would be taken for a reading
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     with columns_kept_on_error(estimator):
-        checked: FloatArray = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32] if reset else dtype,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=1,
-        )
+        try:
+            checked: FloatArray = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32] if reset else dtype,
+                order="C",
+                ensure_all_finite=False,
+                ensure_min_samples=1,
+            )
+        except OverflowError as problem:  # a whole number of hundreds of digits
+            raise ValueError("Input X contains a number too large for a float; rescale the data first") from problem
         if not checked.flags.writeable:
             checked = _as_writeable(checked)
         if finite:
@@ -120,7 +123,13 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
 def _refuse_times(X: Any) -> None:
     """Raise if ``X`` holds dates or durations, which numpy would turn into counts of whatever their unit is."""
     kinds = [getattr(X, "dtype", None)] if not hasattr(X, "dtypes") else list(X.dtypes)
-    if any(getattr(kind, "kind", "") in ("M", "m") or str(kind).startswith(("Date", "Duration")) for kind in kinds):
+    times = any(
+        getattr(kind, "kind", "") in ("M", "m") or str(kind).startswith(("Date", "Duration", "period"))
+        for kind in kinds
+    )
+    if not times and (isinstance(X, (list, tuple)) or any(getattr(kind, "kind", "") == "O" for kind in kinds)):
+        times = any(isinstance(value, (np.datetime64, np.timedelta64)) for value in np.asarray(X, object).flat)
+    if times:
         raise ValueError(
             "Input X contains dates or durations, which have no scale of their own; turn them into numbers first "
             "(seconds since a start, say), or leave them out"

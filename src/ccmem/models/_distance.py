@@ -11,13 +11,19 @@ from ccmem.base import CompetitiveMemory
 from ccmem.kernels.competition import distance_powers, distances, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.matching import in_slabs, nearest
+from ccmem.kernels.rows import check_finite
 from ccmem.kernels.update import copy_scaled, count_win
 from ccmem.memory import UNITS, UnitState, new_units
-from ccmem.parameters import Rule, array, choice, either, integer, number
+from ccmem.parameters import Rule, array, choice, either, exactly, integer, number
+
+HIGHEST_ORDER = 16.0
+"""Of a distance with powers; beyond it, the largest difference (p = inf) is as good as all there is to a distance."""
+LARGEST_TO_RAISE = 1e15
+"""Differences of numbers up to this, to the highest power, and a great many of them added up, are still numbers."""
 
 DISTANCE_RULES: dict[str, Rule] = {
     "n_units": integer(1),
-    "p": number(1.0),
+    "p": either(number(1.0, HIGHEST_ORDER), exactly(np.inf)),
     "learning_rate": number(0.0, 1.0, open_below=True),
     "rate_decay": number(0.0, 1.0, open_below=True),
     "init": either(choice("first"), array()),
@@ -62,12 +68,29 @@ class DistanceMemory(CompetitiveMemory):
                     f"(n_units, n_features) = ({self.n_units}, {n_features})"
                 )
             state.prototypes[:] = given
+            check_finite(state.prototypes)
             state.counters[UNITS] = self.n_units
         return state
+
+    def _check(self, X: Any, reset: bool, finite: bool = True, missing: bool = True) -> FloatArray:
+        rows = super()._check(X, reset, finite, missing)
+        self._check_powers(rows)
+        if not reset:
+            self._check_powers(self._state.prototypes)
+        return rows
+
+    def _check_powers(self, numbers: FloatArray) -> None:
+        """Raise if differences of these numbers could overflow when they are raised to the power of p."""
+        if self.p not in (1.0, 2.0, np.inf) and (np.abs(numbers) > LARGEST_TO_RAISE).any():
+            raise ValueError(
+                f"{type(self).__name__}: numbers beyond {LARGEST_TO_RAISE:.0e} are too large for distances of order "
+                f"p={self.p}; rescale the data, or take p=1, 2 or inf"
+            )
 
     def _check_state(self, state: UnitState) -> None:
         if len(state.prototypes) != self.n_units:
             raise ValueError(f"the state holds {len(state.prototypes)} units, not n_units={self.n_units}")
+        self._check_powers(state.prototypes)
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         p, work = float(self.p), len(X) * prototypes.size

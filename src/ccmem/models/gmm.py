@@ -138,7 +138,7 @@ class IncrementalGMM(DistanceMemory):
     temperature : float, default=0.0285
         How soft the posterior is; the paper's value. The smaller, the nearer to winner-take-all.
     p : float, default=2.0
-        Order of the distance, from 1 to infinity.
+        Order of the distance, from 1 to 16, or infinity.
     learning_rate : float, default=0.1
         Part of the way to the sample that a unit with posterior 1 moves, before its first win.
     rate_decay : float, default=1.0

@@ -103,7 +103,7 @@ class IncrementalWTA(DistanceMemory):
     n_winners : int, default=1
         How many of the nearest units move at each sample (K).
     p : float, default=2.0
-        Order of the distance, from 1 to infinity.
+        Order of the distance, from 1 to 16, or infinity.
     learning_rate : float, default=0.1
         Part of the way to the sample that a winner moves, at its first win. The paper does not say; constant rates of
         0.005 to 0.02 come near its tables, a rate of 0.35 with ``rate_decay=0.99`` does better.

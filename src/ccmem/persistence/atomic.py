@@ -37,6 +37,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     _remove_abandoned(target)
     temporary = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.tmp")
     try:
+        _create(temporary, target)
         yield temporary
         _sync(temporary, os.O_RDWR)  # a rename may reach the disk before what the file holds
         if target.exists():
@@ -49,6 +50,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     if os.name == "posix":  # so that the rename survives a power cut; Windows cannot sync folders
         _sync(target.parent, os.O_RDONLY)
+
+
+def _create(temporary: Path, target: Path) -> None:
+    """Make a temporary file anew, never through a link that someone put there, and private if ``target`` may be."""
+    temporary.unlink(missing_ok=True)  # of a process that had our number
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if target.exists() else 0o666))
 
 
 def file_to_write(path: str | os.PathLike[str]) -> Path:

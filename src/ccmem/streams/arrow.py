@@ -153,7 +153,7 @@ def open_ipc(file: str, stream: Any = None) -> ArrowTable:
     handle = stream
     try:
         if stream is None:
-            handle = pa.memory_map(file, "r")
+            handle = pa.OSFile(file, "r")  # not mapped: a file that is cut short would end the process
             if handle.read(6) == b"ARROW1":
                 handle.seek(0)
                 reader = pa.ipc.open_file(handle)

@@ -2,7 +2,8 @@
 
 A value that begins with a quote goes on to the next lone quote and may hold delimiters and line ends; quotes elsewhere
 are ordinary characters. A quote that is left open spoils its own line and no more: if its other half does not come
-within ``LONGEST_QUOTED`` bytes of the line end, the line is a bad row and the next line is the next row.
+within ``LONGEST_QUOTED`` bytes of the line end, or is one that opens a later value, the line is a bad row and the next
+line is the next row.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ccmem.streams.lines import LOOKED_AT, Block, LineTable, Read, Records, is_n
 from ccmem.streams.tables import Batch, Columns, SourceError
 
 LONGEST_QUOTED = 1 << 16
+_AFTER_A_FAULT = 1 << 12
+"""How many bytes are looked at first after a bad line: where there is one there may be many."""
 _DELIMITERS = ",;\t"
 _MISSING = ("", "NA", "N/A", "null", "NULL", "None")
 """What stands for a missing reading, beside NaN in any spelling."""
@@ -36,6 +39,7 @@ class CSVTable(LineTable):
     ) -> None:
         super().__init__(file, read, seek, close, hold)
         self._delimiter = ","
+        self._after_fault = False
         header = self._read_header()
         if header is None:
             return
@@ -80,7 +84,7 @@ class CSVTable(LineTable):
 
         One record tells, if it has no gaps; a column that stays empty for ``LOOKED_AT`` records stays "".
         """
-        seen = b""
+        seen = bytearray()
         start = self.offset
         found: list[str] = []
         count = 0
@@ -90,7 +94,7 @@ class CSVTable(LineTable):
                 if len(values) == len(self.columns) and count < LOOKED_AT:
                     found = [old or new for old, new in zip(found or values, values, strict=True)]
                     count += 1
-        self._restart(seen + bytes(self._pending), start)
+        self._restart(bytes(seen + self._pending), start)
         self.has_rows = bool(seen.strip())
         return found
 
@@ -98,15 +102,25 @@ class CSVTable(LineTable):
         end, _ = super()._cut()
         if not end or b'"' not in self._pending:
             return end, None
-        data = bytes(self._pending)
+        look = _AFTER_A_FAULT if self._after_fault else len(self._pending)
+        while True:
+            found, fault = self._cut_of(bytes(self._pending[:look]))
+            if found or look >= len(self._pending):
+                self._after_fault = fault is not None
+                return found, fault
+            look *= 2
+
+    def _cut_of(self, data: bytes) -> tuple[int, str | None]:
         delimiter = self._delimiter.encode()
-        if _quotes_are_plain(data[:end], delimiter):
+        end = data.rfind(b"\n") + 1
+        if end and _quotes_are_plain(data[:end], delimiter):
             return end, None
         ends, opened = record_ends(data, delimiter)
         if ends.size:
             return int(ends[-1]), None
         if opened is not None and (line := data.find(b"\n", opened) + 1):
-            given_up = len(data) - line > LONGEST_QUOTED or (self._finished and not self._hold)
+            given_up = len(data) - line > LONGEST_QUOTED or _closed_wrongly(data, opened)
+            given_up = given_up or (self._finished and not self._hold and len(data) == len(self._pending))
             return (line, _OPEN_QUOTE) if given_up else (0, None)
         return 0, None
 
@@ -229,7 +243,7 @@ def _opening_quote(delimiter: bytes) -> re.Pattern[bytes]:
 
 
 def record_ends(data: bytes, delimiter: bytes) -> tuple[IntArray, int | None]:
-    """Where records end at a line end, and where a quote stands that has no other half (soon enough), if one does.
+    """Where records end at a line end, and where a quote stands that has no other half (where it may), if one does.
 
     >>> ends, opened = record_ends(b'1,"a\\nb"\\n2,"c\\n', b",")
     >>> ends.tolist(), opened
@@ -239,13 +253,15 @@ def record_ends(data: bytes, delimiter: bytes) -> tuple[IntArray, int | None]:
     if b'"' not in data or (data.endswith(b"\n") and _quotes_are_plain(data, delimiter)):
         return ends, None
     opening, position = _opening_quote(delimiter), 0
+    ends_value = (b"", b"\n", b"\r", delimiter).__contains__
     spans: list[tuple[int, int]] = []
     opened: int | None = None
     while (quote := opening.search(data, position)) is not None:
         inside = _INSIDE_QUOTES.match(data, quote.end())
         assert inside is not None  # it matches nothing, too
         line = data.find(b"\n", quote.end(), inside.end())
-        if inside.end() == len(data) or (line >= 0 and inside.end() - line - 1 > LONGEST_QUOTED):
+        other_half = inside.end() - line - 1 <= LONGEST_QUOTED and ends_value(data[inside.end() + 1 : inside.end() + 2])
+        if inside.end() == len(data) or (line >= 0 and not other_half):
             opened = quote.start()
             ends = ends[ends <= opened]
             break
@@ -257,6 +273,12 @@ def record_ends(data: bytes, delimiter: bytes) -> tuple[IntArray, int | None]:
         within = np.searchsorted(starts, ends - 1) - 1
         ends = ends[(within < 0) | (stops[within] < ends - 1)]
     return ends, opened
+
+
+def _closed_wrongly(data: bytes, opened: int) -> bool:
+    """Whether the quote that :func:`record_ends` calls open is so for good: more cannot close it."""
+    inside = _INSIDE_QUOTES.match(data, opened + 1)
+    return inside is not None and inside.end() < len(data)
 
 
 def _quotes_are_plain(data: bytes, delimiter: bytes) -> bool:

@@ -55,6 +55,7 @@ class _Finished(NamedTuple):
     rows: int
     offset: int | None
     held_back: int
+    held_lines: int
 
 
 class FileStream:
@@ -87,6 +88,8 @@ class FileStream:
         """How many rows were skipped because they could not be learned from."""
         self.held_back: dict[str, int] = {}
         """Files whose last line has no end yet -> how many bytes of it were left for later."""
+        self.in_open_quote = 0
+        """How many whole lines are among them: a quote was opened before, and is not closed."""
         self._progress: dict[str, Progress] = dict(resume or {})
         self._current: _Opened | None = None
         self._skip_bad = on_bad_row == "skip"
@@ -179,6 +182,7 @@ class FileStream:
         key, witness = self._current.key, self._current.witness
         if end.held_back:
             self.held_back[key] = end.held_back
+            self.in_open_quote += end.held_lines
         progress = self._progress[key]._replace(rows=end.rows, complete=not end.held_back)
         if witness is not None:
             anchor = progress.anchor if end.offset is None else (end.rows, end.offset)
@@ -217,7 +221,8 @@ class FileStream:
                         first += item.n_rows
                         yield from item.pieces(self._chunk_rows)
                 lines = table if isinstance(table, LineTable) else None
-                yield _Finished(first, lines.offset, lines.held_back) if lines else _Finished(first, None, 0)
+                held = (lines.offset, lines.held_back, lines.held_lines) if lines else (None, 0, 0)
+                yield _Finished(first, *held)
             finally:
                 table.close()
 

@@ -65,6 +65,11 @@ class LineTable:
         """How many bytes at the end are left for later, once everything has been read."""
         return len(self._pending)
 
+    @property
+    def held_lines(self) -> int:
+        """How many of their lines are whole."""
+        return self._pending.count(b"\n")
+
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
         """See :class:`~ccmem.streams.tables.Table`."""
         row = 0

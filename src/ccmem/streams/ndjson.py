@@ -67,7 +67,7 @@ class NDJSONTable(LineTable):
                 arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
             )
-        except pa.ArrowException:
+        except (pa.ArrowException, UnicodeEncodeError):  # a name may hold half a character
             return None
         if table.num_rows != n_rows:
             return None
@@ -81,7 +81,7 @@ class NDJSONTable(LineTable):
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
+                record = json.loads(line, object_pairs_hook=_named_once)
             except (ValueError, RecursionError) as problem:
                 records.add(None, None, (None, f"is not JSON ({str(problem)[:80]})"), end)
                 continue
@@ -105,10 +105,18 @@ class NDJSONTable(LineTable):
 
 def _object_in(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line) if line.strip() else None
+        found = json.loads(line, object_pairs_hook=_named_once) if line.strip() else None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names differ: of two values under one name nobody knows which is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it names a value twice")
+    return found
 
 
 def _number(value: Any) -> float | None:

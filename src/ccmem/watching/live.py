@@ -137,24 +137,27 @@ class WatchedFile:
         self._learner: Any = None
         self._names: dict[int, str] = {}
         self._tried = 0.0
+        self._one_at_a_time = threading.RLock()  # a thread looks at the file, others bring names
         self.model()
 
     def model(self) -> Any:
         """The model in the file as it is now."""
         from ccmem.living.learner import Learner
 
-        status = self.path.stat()
-        if (seen := (status.st_mtime_ns, status.st_size)) != self._seen:
-            self._learner, self._seen = Learner.load(self.path), seen
-            self._give_names()
-        if self._names and time.monotonic() - self._tried > 2.0:
-            self._write()
-        return self._learner.model
+        with self._one_at_a_time:
+            status = self.path.stat()
+            if (seen := (status.st_mtime_ns, status.st_size)) != self._seen:
+                self._learner, self._seen = Learner.load(self.path), seen
+                self._give_names()
+            if self._names and time.monotonic() - self._tried > 2.0:
+                self._write()
+            return self._learner.model
 
     def rename(self, block: int, name: str) -> str:
         """Give a block a name in the file."""
-        self._names[block] = name
-        return self._write()
+        with self._one_at_a_time:
+            self._names[block] = name
+            return self._write()
 
     def _give_names(self) -> None:
         memory = memory_of(self._learner.model)
