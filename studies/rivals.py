@@ -25,13 +25,21 @@ from sklearn.neural_network import MLPClassifier
 from ccmem import rivals
 from ccmem.datasets import load
 from ccmem.experiments import rival_rows
-from ccmem.experiments.protocol import STRICT, Benchmark
+from ccmem.experiments.protocol import PAPER, STRICT, Benchmark
 from ccmem.experiments.runs import row_key, run_trial
 from ccmem.persistence.atomic import write_whole
 from ccmem.report.comparison import Contender, contenders
 from ccmem.report.comparison_figures import draw_comparison
 from ccmem.report.tables import tables
-from ccmem.report.text import budgets_for_markdown, comparison_for_markdown, for_markdown
+from ccmem.report.text import (
+    COMPARED,
+    _piped,
+    budgets_for_markdown,
+    compared,
+    comparison_for_markdown,
+    for_markdown,
+    verdicts,
+)
 from ccmem.rivals._network import n_weights
 from studies.pages import put_between
 
@@ -50,6 +58,8 @@ def report() -> None:
     for result in results:
         budgets.append(budgets_for_markdown(result))
         parts += [budgets[-1], *map(for_markdown, tables(result)), comparison_for_markdown(result)]
+        if quoted := quoted_table(result):
+            put_between(HERE.parent / "REPRODUCTION.md", f"quoted on {result['dataset']['name']}", quoted)
         for figure_name, _, figure in draw_comparison(result):
             figure.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
     if (KEPT / "published.json").is_file():
@@ -88,6 +98,13 @@ def confirm(folder: str | None) -> None:
 def kept_results() -> list[dict[str, Any]]:
     files = [KEPT / f"{name}.json" for name in DATASETS]
     return [json.loads(file.read_text()) for file in files if file.is_file()]
+
+
+def quoted_table(result: Mapping[str, Any]) -> str:
+    """What the paper quotes from elsewhere beside ours at every budget; nothing where it prints none."""
+    (table,) = [table for table in tables(result) if table.protocol == PAPER]
+    lines = compared(table)
+    return f"{_piped([COMPARED, *lines])}\n\n{verdicts(table)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
 
 
 def short_table(results: Sequence[Mapping[str, Any]]) -> str:
