@@ -52,7 +52,9 @@ def test_pages_show_what_was_kept() -> None:
     root = study.HERE.parent
     assert study.short_table(results) in (root / "README.md").read_text()
     for result in results:
-        assert study.budgets_for_markdown(result) in (root / "REPRODUCTION.md").read_text()
+        text = (root / "REPRODUCTION.md").read_text()
+        assert study.budgets_for_markdown(result) in text
+        assert study.quoted_table(result) in text
 
 
 def test_kept_trials_count_on_only_if_the_first_comes_out_the_same(
