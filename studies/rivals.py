@@ -3,7 +3,7 @@
 kept="--data DIR --out studies/evidence/rivals"
 ccmem reproduce mnist fashion-mnist notmnist --rows rivals --trials 5 $kept
 ccmem reproduce mnist notmnist --rows rivals --models icarl mnemonics --trials 10 $kept
-python -m studies.rivals adopt                     # trials of stacks, from the study of layers
+python -m studies.rivals confirm --data DIR        # after other code changed: are the kept trials still what it gives?
 python -m studies.rivals published --data DIR      # GDumb and replay with the stores of other papers
 python -m studies.rivals report                    # tables and pictures of the pages
 """
@@ -25,11 +25,21 @@ from sklearn.neural_network import MLPClassifier
 from ccmem import rivals
 from ccmem.datasets import load
 from ccmem.experiments import rival_rows
-from ccmem.experiments.protocol import STRICT, Benchmark
+from ccmem.experiments.protocol import PAPER, STRICT, Benchmark
+from ccmem.experiments.runs import row_key, run_trial
+from ccmem.persistence.atomic import write_whole
 from ccmem.report.comparison import Contender, contenders
 from ccmem.report.comparison_figures import draw_comparison
 from ccmem.report.tables import tables
-from ccmem.report.text import budgets_for_markdown, comparison_for_markdown, for_markdown
+from ccmem.report.text import (
+    COMPARED,
+    _piped,
+    budgets_for_markdown,
+    compared,
+    comparison_for_markdown,
+    for_markdown,
+    verdicts,
+)
 from ccmem.rivals._network import n_weights
 from studies.pages import put_between
 
@@ -48,6 +58,8 @@ def report() -> None:
     for result in results:
         budgets.append(budgets_for_markdown(result))
         parts += [budgets[-1], *map(for_markdown, tables(result)), comparison_for_markdown(result)]
+        if quoted := quoted_table(result):
+            put_between(HERE.parent / "REPRODUCTION.md", f"quoted on {result['dataset']['name']}", quoted)
         for figure_name, _, figure in draw_comparison(result):
             if f"rivals_{figure_name}.png" in page:
                 figure.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
@@ -60,27 +72,40 @@ def report() -> None:
     put_between(HERE.parent / "README.md", "comparison", short_table(results))
 
 
-def adopt() -> None:
-    """Take over trials of stacks that the study of layers has run already: the same rows under other names."""
-    for name in DATASETS:
-        path = KEPT / f"{name}.json"
-        if not path.is_file():
-            continue
-        others, result = (
-            json.loads((KEPT.parent / "layers" / path.name).read_text())["rows"],
-            json.loads(path.read_text()),
-        )
-        for row in rival_rows(name, ["stack-at"]):
-            for other in others.values():
-                if other["settings"] == row.settings():
-                    facts = {"title": row.title, "standing": row.standing._asdict() if row.standing else None}
-                    result["rows"][row.name] = {**other, **facts}
-        path.write_text(json.dumps(result, indent=1))
+def confirm(folder: str | None) -> None:
+    """Run the first trial of every rival again; where nothing differs, its kept trials count as made by this code.
+
+    Kept trials are reused while no file that a row depends on has changed, and most changes there have no part in the
+    numbers. Rows of ours are left alone: their rules do change, and need not do so in the first trial.
+    """
+    for path in (KEPT / f"{name}.json" for name in DATASETS):
+        result = json.loads(path.read_text())
+        name, about = result["dataset"]["name"], result["dataset"]
+        benchmark = Benchmark.of(load(name, folder=folder, pixels=about["pixels"]))
+        for row in rival_rows(name):
+            kept = result["rows"].get(row.name, {})
+            key = row_key(row, about)
+            if not kept.get("trials") or kept["key"] == key or (row.standing and row.standing.ours):
+                continue
+            first = next(iter(kept["trials"].values()))
+            again, _ = run_trial(row, benchmark, first["seed"], list(first["protocols"]))
+            same = again["protocols"] == first["protocols"]
+            print(f"{name}, {row.title}: {'the same' if same else 'differs, to be run again'}", flush=True)
+            if same:
+                kept["key"] = key
+                write_whole(path, json.dumps(result, indent=1).encode())
 
 
 def kept_results() -> list[dict[str, Any]]:
     files = [KEPT / f"{name}.json" for name in DATASETS]
     return [json.loads(file.read_text()) for file in files if file.is_file()]
+
+
+def quoted_table(result: Mapping[str, Any]) -> str:
+    """What the paper quotes from elsewhere beside ours at every budget; nothing where it prints none."""
+    (table,) = [table for table in tables(result) if table.protocol == PAPER]
+    lines = compared(table)
+    return f"{_piped([COMPARED, *lines])}\n\n{verdicts(table)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
 
 
 def short_table(results: Sequence[Mapping[str, Any]]) -> str:
@@ -175,14 +200,14 @@ def published_table(found: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["report", "published", "adopt"])
+    parser.add_argument("part", choices=["report", "published", "confirm"])
     parser.add_argument("--data", help="your folder with data sets (default: CCMEM_DATA)")
     options = parser.parse_args()
     KEPT.mkdir(parents=True, exist_ok=True)
-    if options.part == "published":
-        published(options.data)
+    if options.part == "report":
+        report()
     else:
-        {"report": report, "adopt": adopt}[options.part]()
+        {"published": published, "confirm": confirm}[options.part](options.data)
 
 
 if __name__ == "__main__":

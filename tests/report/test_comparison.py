@@ -10,7 +10,7 @@ import pytest
 
 from ccmem import experiments
 from ccmem.report import comparison_for_terminal, for_terminal, page, tables
-from ccmem.report.comparison import by_budget, contenders, front
+from ccmem.report.comparison import by_budget, comparison_lines, contenders, front
 from ccmem.report.comparison_figures import draw_comparison
 
 KEPT = Path(__file__).parents[2] / "studies" / "evidence" / "rivals"
@@ -47,6 +47,22 @@ def test_contenders_hold_what_the_trials_say(result):
     assert found["replay-50k"].accuracy["strict"] == (0.5, None)
     assert found["replay-50k"].microseconds == 2.0
     np.testing.assert_allclose(found["replay-50k"].over_time["strict"], [0.6, 0.5])
+    result["rows"]["replay-50k"]["trials"]["0"]["microseconds"] = {"paper": 1.0, "strict": 2.0}
+    assert contenders(result)[0].microseconds == 2.0  # two labels may be less work than ten
+    result["rows"]["replay-50k"]["trials"]["0"]["microseconds"] = {"paper": 1.0}
+    assert contenders(result)[0].microseconds == 1.0
+
+
+def test_the_order_is_that_of_the_settings(result):
+    backwards = {**result, "rows": dict(reversed(result["rows"].items()))}
+    order = ["replay-50k", "replay-100k", "icarl-1m", "joint", "ccm-100k"]  # rows unknown to the settings come last
+    assert [one.name for one in contenders(backwards)] == order
+
+
+def test_a_protocol_that_was_not_run_is_not_an_empty_cell(result):
+    del result["rows"]["joint"]["trials"]["0"]["protocols"]["paper"]
+    (line,) = [line for line in comparison_lines(result) if line[0] == "joint"]
+    assert line[5] == "not run"
 
 
 def test_the_table_keeps_regimes_apart(result):
@@ -63,7 +79,8 @@ def test_budgets_that_do_not_fit_say_so(result):
     assert cells["replay"] == ("0.500", "0.700", "not run", "not run", "", "1")
     assert cells["icarl, told tasks"][3] == "0.930"
     result["rows"]["joint"]["trials"]["0"]["floats"] = 200_000
-    assert by_budget(result)[-1][1:] == ("does not fit", "does not fit", "", "", "0.970 with 200,000", "1")
+    (joint,) = [line for line in by_budget(result) if line[0] == "joint"]
+    assert joint[1:] == ("does not fit", "does not fit", "", "", "0.970 with 200,000", "1")
     assert by_budget({**result, "rows": {}}) == []
 
 
@@ -83,6 +100,19 @@ def test_rows_the_paper_quotes_are_compared_where_they_ran(result):
     assert "0.9300" in text
     assert "verified" in text
     assert "At equal memory" in page({"mnist": result}, {}, "ccmem")
+
+
+def test_every_budget_of_a_quoted_row_is_held_against_it_as_the_mlp_is(result):
+    printed, allowed = (
+        experiments.paper()["quoted"]["icarl"]["mnist"]["ACC"][0],
+        experiments.paper()["tolerance"]["mlp"],
+    )
+    for budget, gap in (("50k", -1.01), ("100k", 1.01), ("400k", 0.99)):
+        accuracy = printed + gap * allowed["ACC"]
+        result["rows"][f"icarl-{budget}"] = row(f"icarl-{budget}", accuracy, 1_000 * int(budget[:-1]), regime="own")
+    (paper,) = tables(result)
+    found = {line.name: line.cells[0].verdict for line in paper.lines if line.name.startswith("icarl")}
+    assert found == {"icarl-1m": "verified", "icarl-50k": "missed", "icarl-100k": "missed", "icarl-400k": "verified"}
 
 
 def test_pictures_are_drawn(result):

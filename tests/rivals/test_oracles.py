@@ -112,6 +112,28 @@ def test_network_with_targets_is_its_naive_twin(dtype: type, tolerance: float) -
     assert network.n_floats == n_weights(7, (6, 5), 3) == 8 * 6 + 7 * 5 + 6 * 3
 
 
+def test_network_with_labels_is_pytorchs() -> None:
+    """One step a sample of softmax and cross-entropy: what replay, GDumb, fine-tuning and joint training share."""
+    torch = pytest.importorskip("torch", reason='the outside network is PyTorch\'s: pip install "ccmem[torch]"')
+    from ccmem.predictors.network import unpack
+
+    rows, codes = X[:200], Y[:200].astype(np.int64)
+    network = Network(64, (12, 9), 10, np.float64, 0)
+    parts = [torch.nn.Linear(64, 12), torch.nn.ReLU(), torch.nn.Linear(12, 9), torch.nn.ReLU(), torch.nn.Linear(9, 10)]
+    theirs = torch.nn.Sequential(*parts).double()
+    with torch.no_grad():
+        for part, layer in zip(parts[::2], unpack(network.state), strict=True):
+            part.weight.copy_(torch.tensor(layer[:, :-1].copy()))
+            part.bias.copy_(torch.tensor(layer[:, -1].copy()))
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.05)
+    for row, code in zip(torch.tensor(rows), torch.tensor(codes), strict=True):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(theirs(row), code).backward()
+        optimizer.step()
+    network.learn(rows, codes, 0.05)
+    np.testing.assert_allclose(network.scores(X), theirs(torch.tensor(X)).detach().numpy(), rtol=1e-7, atol=1e-9)
+
+
 def test_the_papers_network_takes_what_the_docs_say() -> None:
     assert n_weights(784, (110, 104), 10) == 98_944
 
@@ -134,6 +156,27 @@ def test_cells_that_fire_are_those_with_the_largest_sums(values: np.ndarray, n_a
         np.testing.assert_allclose(strength, expected)
 
 
+def test_fly_learns_and_answers_as_its_equations_say() -> None:
+    rows, labels = X[:60].astype(np.float32), Y[:60]
+    model = FlyModel(n_inputs=5, n_active=7, learning_rate=0.3, max_floats=1_500, random_state=0)
+    model.partial_fit(rows, labels, classes=range(10))
+    P = np.zeros((len(model._inputs), 64))
+    np.put_along_axis(P, model._inputs, 1.0, axis=1)
+
+    def expanded(x: np.ndarray) -> np.ndarray:
+        h = P @ (x - x.mean())
+        z = np.where(np.isin(np.arange(len(h)), np.argsort(-h, kind="stable")[:7]), np.maximum(h, 0), 0)
+        return np.asarray(z / z.max())
+
+    weights = np.zeros((10, len(P)))
+    for x, label in zip(rows.astype(np.float64), labels, strict=True):
+        weights[label] += 0.3 * expanded(x) * (1 - weights[label])
+    scores = np.array([weights @ expanded(x) for x in rows.astype(np.float64)])
+    agree = model.predict(rows) == scores.argmax(axis=1)
+    assert agree.mean() >= 58 / 60  # single precision may choose otherwise between equal sums
+    np.testing.assert_allclose(np.sort(model._weights.sum(axis=1)), np.sort(weights.sum(axis=1)), rtol=0.01)
+
+
 def test_fly_leaves_other_classes_alone() -> None:
     model = FlyModel(n_active=16, max_floats=10_000, random_state=0).partial_fit(X, Y, classes=range(10))
     before = model._weights.copy()
@@ -141,6 +184,22 @@ def test_fly_leaves_other_classes_alone() -> None:
     changed = np.flatnonzero((model._weights != before).any(axis=1))
     assert changed.tolist() == [3]
     assert (model._weights <= 1).all()
+
+
+def test_icarl_answers_with_the_nearest_mean_of_its_exemplars() -> None:
+    model = ICaRL((32, 16), n_epochs=2, learning_rate=0.05, max_floats=8_000, random_state=0)
+    for task in range(5):
+        mine = task == Y // 2
+        model.partial_fit(X[mine], Y[mine]).end_task()
+
+    def features(rows: np.ndarray) -> np.ndarray:
+        found = model._network.features(rows.astype(np.float32)).astype(np.float64)
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    means = np.array([features(rows).mean(axis=0) for rows in model.exemplars_])
+    nearest = KNeighborsClassifier(1).fit(means / np.linalg.norm(means, axis=1, keepdims=True), np.arange(10))
+    assert (model.predict(X) == nearest.predict(features(X))).mean() > 0.998
+    assert {len(rows) for rows in model.exemplars_} == {len(model.exemplars_[0])}
 
 
 def test_icarl_keeps_what_old_classes_score() -> None:

@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from ccmem.datasets import load
+from ccmem.experiments import rival_row
+from ccmem.experiments.protocol import Benchmark
+from ccmem.experiments.runs import row_key, run_trial
 from studies import rivals as study
 
 CASES = {entry["title"]: entry for entry in study._cases()}
@@ -48,7 +52,31 @@ def test_pages_show_what_was_kept() -> None:
     root = study.HERE.parent
     assert study.short_table(results) in (root / "README.md").read_text()
     for result in results:
-        assert study.budgets_for_markdown(result) in (root / "REPRODUCTION.md").read_text()
+        text = (root / "REPRODUCTION.md").read_text()
+        assert study.budgets_for_markdown(result) in text
+        assert study.quoted_table(result) in text
+
+
+def test_kept_trials_count_on_only_if_the_first_comes_out_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load("digits", pixels="unit")
+    benchmark = Benchmark.of(data)
+    about = {"name": "digits", "sha256": {}, "pixels": "unit", "tasks": [], "n_train": len(benchmark.rows)}
+    rows = {}
+    for name in ("nearest-mean", "streaming-lda"):
+        record, _ = run_trial(rival_row("digits", name), benchmark, 3)
+        rows[name] = {"key": "old", "trials": {"0": record, "1": {}}}
+    rows["streaming-lda"]["trials"]["0"]["protocols"]["strict"]["R"][4][0] += 1e-9
+    rows["iwta-at-50k"] = {"key": "old", "trials": {"0": {}}}
+    path = tmp_path / "digits.json"
+    path.write_text(json.dumps({"dataset": about, "rows": rows}))
+    monkeypatch.setattr(study, "KEPT", tmp_path)
+    monkeypatch.setattr(study, "DATASETS", ("digits",))
+    study.confirm(None)
+    keys = {name: row["key"] for name, row in json.loads(path.read_text())["rows"].items()}
+    assert keys["nearest-mean"] == row_key(rival_row("digits", "nearest-mean"), about)
+    assert keys["streaming-lda"] == keys["iwta-at-50k"] == "old"
 
 
 def test_text_goes_between_its_marks(tmp_path: Path) -> None:

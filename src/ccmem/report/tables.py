@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +70,18 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
 
 def _rows(result: Mapping[str, Any]) -> dict[str, Any]:
     """Rows that were run: those of the paper and their variants, and of the rivals those that it prints."""
-    run = {facts["row"] for facts in experiments.paper()["quoted"].values()}
     return {
         name: row
         for name, row in result["rows"].items()
-        if row["trials"] and (row.get("standing") is None or name in run)
+        if row["trials"] and (row.get("standing") is None or _family(name) is not None)
     }
+
+
+def _family(name: str) -> str | None:
+    """The method that the paper quotes and a row of the comparison runs, at whatever budget; None for other rows."""
+    family, _, budget = name.rpartition("-")
+    budgets = {budget.lower() for budget in experiments.rivals()["budgets"]}
+    return family if family in experiments.paper()["quoted"] and budget in budgets else None
 
 
 def _table(result: Mapping[str, Any], protocol: str) -> Table:
@@ -101,11 +107,12 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     return Table(name, f"{about['title']}, {protocol} protocol", protocol, tuple(lines), tuple(notes))
 
 
-def _quoted(dataset: str, run: Container[str]) -> list[Line]:
+def _quoted(dataset: str, run: Iterable[str]) -> list[Line]:
     """What the paper prints from elsewhere, and was not run here."""
     found = []
+    families = {_family(name) for name in run}
     for name, facts in experiments.paper()["quoted"].items():
-        if dataset in facts and facts["row"] not in run:
+        if dataset in facts and name not in families:
             cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in facts[dataset].items())
             found.append(Line(name, facts["title"], cells, 0))
     return found
@@ -131,9 +138,9 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
 
 def _printed(dataset: str, name: str) -> Mapping[str, Any]:
     """The paper's figures for a row, also those that it quotes."""
-    facts = experiments.paper()
-    quoted = {entry["row"]: entry[dataset] for entry in facts["quoted"].values() if dataset in entry}
-    return facts.get(dataset, {}).get(name) or quoted.get(name, {})
+    facts, family = experiments.paper(), _family(name)
+    found: Mapping[str, Any] = facts.get(dataset, {}) if family is None else facts["quoted"][family]
+    return found.get(name if family is None else dataset, {})
 
 
 def _range(values: list[int]) -> str:
@@ -146,7 +153,8 @@ def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) 
     floor = facts["floor"].get(dataset, {}).get(name, {}).get(metric)
     if floor is not None:
         return MISSED if round(ours, 4) < floor else BETTER if ours > printed else VERIFIED
-    tolerance = facts["tolerance"][name]
+    family = _family(name)
+    tolerance = facts["tolerance"][name if family is None else facts["quoted"][family]["tolerance"]]
     if round(abs(ours - printed), 4) <= tolerance[metric]:  # to the digits that are printed
         return VERIFIED
     return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED
