@@ -279,3 +279,9 @@ def test_first_weights_lie_within_the_bound_of_the_activation(activation, gain):
     for matrix in weights:
         bound = np.sqrt(gain / matrix.shape[1])
         assert 0.95 * bound < np.abs(matrix).max() <= bound
+
+
+def test_the_smallest_layer_has_one_unit():
+    assert OnlineMLP((1,)).partial_fit(np.eye(2), [0, 1]).predict(np.eye(2)).shape == (2,)
+    with pytest.raises(ValueError, match="hidden_sizes"):
+        OnlineMLP((0,)).partial_fit(np.eye(2), [0, 1])
