@@ -271,3 +271,17 @@ def test_one_sample_of_another_width_is_refused(make):
         with pytest.raises(ValueError, match="features"):
             net.learn_one(np.ones(width), 0)
     assert net.to_bytes() == before
+
+
+@pytest.mark.parametrize(("activation", "gain"), [("relu", 6.0), ("tanh", 3.0), ("sigmoid", 3.0)])
+def test_first_weights_lie_within_the_bound_of_the_activation(activation, gain):
+    weights, _ = first_layers(OnlineMLP((400,), activation=activation, random_state=0), 25, 3)
+    for matrix in weights:
+        bound = np.sqrt(gain / matrix.shape[1])
+        assert 0.95 * bound < np.abs(matrix).max() <= bound
+
+
+def test_the_smallest_layer_has_one_unit():
+    assert OnlineMLP((1,)).partial_fit(np.eye(2), [0, 1]).predict(np.eye(2)).shape == (2,)
+    with pytest.raises(ValueError, match="hidden_sizes"):
+        OnlineMLP((0,)).partial_fit(np.eye(2), [0, 1])
