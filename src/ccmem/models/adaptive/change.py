@@ -14,6 +14,7 @@ from ccmem._typing import FloatArray
 from ccmem.kernels.competition import dot, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.models._blocks import ALARM, POINTER
+from ccmem.models.adaptive.columns import PRIOR, WATCHED
 from ccmem.models.adaptive.decision import (
     AGAINST,
     BATCH,
@@ -151,8 +152,9 @@ def confirm(state: Any, settings: Any, x: FloatArray, scale: float) -> bool:
         counters[AGAINST] += 1
     elif not strays(state, settings, 0.0, 0.0):
         counters[AGAINST] -= 1
-    certain_column = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
-    if counters[AGAINST] >= settings.least_batches and certain_column:
+    speaks = state.scalars[MOST_EVIDENCE] >= evidence_for_change(state, settings)
+    speaks = speaks or counters[WATCHED] < PRIOR  # too young for columns to speak: a change within the first 100 rows
+    if counters[AGAINST] >= settings.least_batches and speaks:
         ask(state, UNKNOWN, total)
         return True
     if counters[AGAINST] <= 0 or counters[BATCHES] >= settings.most_batches:

@@ -279,7 +279,8 @@ def naive(
             elif not strays(now, 0.0, 0.0):
                 against -= 1
             part, last = 1.0 / total, batches >= q.most_batches
-            if against >= q.least_batches and columns.voice >= columns.h:
+            speaks = columns.watched < 4.0 or columns.voice >= columns.h
+            if against >= q.least_batches and speaks:
                 decide(step, total)
             elif against <= 0 or last:
                 if against > 0:
