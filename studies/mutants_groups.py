@@ -40,8 +40,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "adaptive": (
         ("models.adaptive.kernels", "models.adaptive.change", "models.adaptive.merging", "models.adaptive.signature",
-         "models.adaptive.decision", "models.adaptive.columns", "models.adaptive.batches"),
-        ("tests/models/test_adaptive.py", EVERY),
+         "models.adaptive.decision", "models.adaptive.columns", "models.adaptive.batches", "models.adaptive.waiting",
+         "models.adaptive.missing", "models.adaptive.onset"),
+        ("tests/models/test_adaptive.py", "tests/models/test_missing.py", EVERY),
     ),
 }  # fmt: skip
 """Modules that are tried together, and the tests that are run for them."""
