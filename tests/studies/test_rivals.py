@@ -57,6 +57,16 @@ def test_pages_show_what_was_kept() -> None:
         assert study.quoted_table(result) in text
 
 
+def test_every_rival_has_five_trials_and_the_papers_rows_ten() -> None:
+    for result in study.kept_results():
+        for name, row in result["rows"].items():
+            quoted = (
+                row["standing"]["family"] in ("icarl", "mnemonics") and result["dataset"]["name"] != "fashion-mnist"
+            )
+            strict = [trial for trial in row["trials"].values() if "strict" in trial["protocols"]]
+            assert row["standing"]["ours"] or len(strict) >= (10 if quoted else 5), name
+
+
 def test_kept_trials_count_on_only_if_the_first_comes_out_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
