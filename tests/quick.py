@@ -6,6 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ccmem import AdaptiveCCM
+from ccmem.models.adaptive.columns import FRESH, REFERENCE_AGE, RUNNING, STAYED, WATCHED
+from ccmem.models.adaptive.decision import AGAINST, BATCHES
 from ccmem.models.adaptive.state import Tuning
 
 
@@ -43,6 +45,11 @@ memories = st.builds(
 
 def assert_is_twin(memory, expected):
     statistics, columns = expected.pop("statistics"), expected.pop("columns")
+    running, counted, state = expected.pop("running"), expected.pop("counted"), memory._state
+    np.testing.assert_array_equal(state.readings[RUNNING:], running)
+    assert [
+        int(state.counters[place]) for place in (STAYED, FRESH, REFERENCE_AGE, WATCHED, BATCHES, AGAINST)
+    ] == counted
     if len(expected["prototypes_"]):
         np.testing.assert_array_equal(memory._state.statistics[: memory.n_blocks_], statistics)
         np.testing.assert_array_equal(memory._state.columns[: memory.n_blocks_], columns)

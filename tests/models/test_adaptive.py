@@ -27,13 +27,16 @@ from ccmem.models.adaptive.signature import (
     SQUARE,
     VARIANCE,
     WANDER,
+    WEIGHT,
     effective_dimensions,
     inflation,
+    limit,
     noise,
     observe,
     quantile,
     reach,
 )
+from ccmem.models.adaptive.twin import Signature
 from ccmem.models.adaptive.units_twin import Unit, merge
 from ccmem.streams.drift import drifting_sensors
 from quick import QuickCCM, assert_is_twin, memories, task_streams
@@ -65,6 +68,41 @@ def test_kernel_equals_naive_twin_where_tasks_wander_and_move(seed):
         expected = adaptive_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning)
         np.testing.assert_array_equal(winners, expected.pop("winners"))
         assert_is_twin(memory, expected)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kernel_equals_naive_twin_where_changes_are_small(seed):
+    rng = np.random.default_rng([seed, 11])
+    for _ in range(5):
+        width, slow = int(rng.integers(1, 4)), rng.uniform(0.0, 0.9)
+        centres = rng.normal(3.0, rng.choice([0.3, 1.0]), (3, width))
+        level = np.concatenate([np.tile(centres[rng.integers(3)], (rng.integers(15, 60), 1)) for _ in range(4)])
+        noise = rng.normal(size=level.shape)
+        for t in range(1, len(noise)):
+            noise[t] += slow * noise[t - 1]
+        memory = QuickCCM(2, max_units=rng.choice([None, 3]), false_alarm_every=rng.choice([100.0, 1e4]))
+        X = level + 0.2 * noise
+        winners = memory._learn(memory._check_chunk(X)).winners
+        expected = adaptive_twin(
+            X, 2, memory.max_units, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning
+        )
+        np.testing.assert_array_equal(winners, expected.pop("winners"))
+        assert_is_twin(memory, expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_of_a_signature_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        statistics = np.abs(rng.normal(size=N_STATISTICS)) * 10.0 ** rng.uniform(-3, 1, N_STATISTICS)
+        statistics[COUNT], statistics[PAIRS] = rng.integers(1, 2000), rng.integers(0, 2000)
+        statistics[VARIANCE], statistics[WEIGHT] = rng.uniform(0.01, 1.0), rng.uniform(0.0, 0.6)
+        twin = Signature(np.zeros(1), statistics[COUNT], statistics[VARIANCE], statistics[WEIGHT])
+        twin.pairs, twin.product, twin.square = statistics[PAIRS], statistics[PRODUCT], statistics[SQUARE]
+        weight, z, z_wander = rng.uniform(0.0, 0.2), rng.normal(), rng.normal()
+        for which in (WANDER, DRIFT):
+            learned = (statistics[which], statistics[which + 1])
+            assert limit(statistics, which, weight, z, z_wander) == twin.limit(learned, weight, z, z_wander)
 
 
 @pytest.mark.parametrize("label_use", ["readout", "merge", "guide"])

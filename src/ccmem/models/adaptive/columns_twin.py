@@ -65,6 +65,22 @@ class Columns:
         self.error, self.reach, self.carry, self.echo = np.zeros((4, 2, width))
         self.watched = 0.0
 
+    def running(self) -> FloatArray:
+        """What runs along with the stream, as the kernel lays it out."""
+        rows = (
+            self.R,
+            self.stray,
+            self.miss,
+            self.S,
+            self.run,
+            self.pull,
+            self.error,
+            self.reach,
+            self.carry,
+            self.echo,
+        )
+        return np.concatenate([[row[kind] for row in rows] for kind in range(2)])
+
     def fill(self, x: FloatArray, step: int) -> FloatArray:
         """x with what is expected where nothing was read."""
         if np.isnan(x).any() and not self.some:

@@ -368,6 +368,8 @@ def naive(
         "n_blocks_": len(signatures),
         "task_pointer_": t,
         "columns": [block.rows() for block in known],
+        "running": columns.running(),
+        "counted": [columns.stayed, columns.fresh, columns.reference_age, int(columns.watched), batches, against],
         "statistics": [
             [s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
             for s in signatures
