@@ -46,6 +46,7 @@ memories = st.builds(
 def assert_is_twin(memory, expected):
     statistics, columns = expected.pop("statistics"), expected.pop("columns")
     running, counted, state = expected.pop("running"), expected.pop("counted"), memory._state
+    np.testing.assert_array_equal(state.means[: memory.n_blocks_], expected.pop("means"))
     np.testing.assert_array_equal(state.readings[RUNNING:], running)
     assert [
         int(state.counters[place]) for place in (STAYED, FRESH, REFERENCE_AGE, WATCHED, BATCHES, AGAINST)

@@ -97,7 +97,7 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
     settings = estimator.get_params()
     if type(estimator).__name__ == "AdaptiveCCM":
         known = adaptive_twin(X, tuning=estimator._tuning, **settings)
-        del known["statistics"], known["columns"], known["running"], known["counted"]
+        del known["statistics"], known["columns"], known["running"], known["counted"], known["means"]
         return known
     random_state, init = settings.pop("random_state", None), settings.pop("init", "first")
     if type(estimator).__name__ == "CCM":

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ccmem
-from ccmem import AdaptiveCCM
+from ccmem import AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.models.adaptive.columns import REFERENCE, RUNNING
 from quick import QuickCCM, assert_is_twin, memories, task_streams
 from zoo import adaptive_twin, assert_same, snapshot
 
@@ -316,3 +317,26 @@ def test_frames_lists_and_masks_tell_of_gaps_in_their_own_ways():
         np.testing.assert_array_equal(AdaptiveCCM().partial_fit(rows).prototypes_, expected)
     with pytest.raises(ValueError, match="NaN at row 5, column 1"):
         ccmem.CCM().partial_fit(given[1])
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_first_gap_of_a_bounded_or_labelled_memory_leaves_its_numbers_finite(labelled):
+    X = np.random.default_rng(0).normal([5.0, 1.0], 0.3, (120, 2))
+    X[50, 1] = np.nan
+    if labelled:
+        memory = ModalClassifier(AdaptiveCCM()).partial_fit(X, np.arange(120) % 2).memory_
+    else:
+        memory = AdaptiveCCM(max_units=6).partial_fit(X)
+    assert np.isfinite(memory.block_levels_).all()
+    assert np.isfinite(memory._state.readings).all()
+
+
+def test_a_recalled_block_that_never_heard_a_column_expects_what_was_there_before():
+    rng = np.random.default_rng(1)
+    X = rng.normal([5.0, 1.0, 3.0], 0.2, (1200, 3))
+    X[400:800, 0] += 4.0
+    X[:400, 2] = X[780:, 2] = np.nan
+    memory = AdaptiveCCM().partial_fit(X)
+    assert [event.kind for event in memory.events_ if event.changes_block] == ["new_block", "recall"]
+    expected = memory._state.readings[RUNNING + REFERENCE]
+    np.testing.assert_allclose(expected, [5.0, 1.0, 3.0], atol=0.2)

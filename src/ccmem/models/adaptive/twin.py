@@ -369,6 +369,7 @@ def naive(
         "task_pointer_": t,
         "columns": [block.rows() for block in known],
         "running": columns.running(),
+        "means": [s.mean for s in signatures],
         "counted": [columns.stayed, columns.fresh, columns.reference_age, int(columns.watched), batches, against],
         "statistics": [
             [s.count, s.variance, s.weight, s.pairs, s.product, s.square, *s.wander, *s.drift, s.fast]
