@@ -16,6 +16,8 @@ from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
 from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import decision, model
+from ccmem.models.adaptive.columns import FRESH, LEVEL, N_KNOWN
+from ccmem.models.adaptive.decision import has_moved
 from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, mend_partners, merge_cheapest, merge_cost
 from ccmem.models.adaptive.signature import (
@@ -76,18 +78,31 @@ def test_kernel_equals_naive_twin_where_changes_are_small(seed):
     for _ in range(5):
         width, slow = int(rng.integers(1, 4)), rng.uniform(0.0, 0.9)
         centres = rng.normal(3.0, rng.choice([0.3, 1.0]), (3, width))
-        level = np.concatenate([np.tile(centres[rng.integers(3)], (rng.integers(15, 60), 1)) for _ in range(4)])
-        noise = rng.normal(size=level.shape)
-        for t in range(1, len(noise)):
-            noise[t] += slow * noise[t - 1]
+        lengths = rng.integers(15, 60, 4)
+        level = np.repeat(centres[rng.integers(0, 3, 4)], lengths, axis=0)
+        hum = rng.normal(size=level.shape) * np.repeat(rng.choice([1.0, 4.0], 4), lengths)[:, np.newaxis]
+        for t in range(1, len(hum)):
+            hum[t] += slow * hum[t - 1]
         memory = QuickCCM(2, max_units=rng.choice([None, 3]), false_alarm_every=rng.choice([100.0, 1e4]))
-        X = level + 0.2 * noise
+        X = level + 0.2 * hum
         winners = memory._learn(memory._check_chunk(X)).winners
         expected = adaptive_twin(
             X, 2, memory.max_units, memory.learning_rate, memory.false_alarm_every, QuickCCM._tuning
         )
         np.testing.assert_array_equal(winners, expected.pop("winners"))
         assert_is_twin(memory, expected)
+
+
+def test_one_batch_is_enough_to_tell_that_a_block_has_moved():
+    rng = np.random.default_rng(3)
+    memory = AdaptiveCCM().partial_fit(np.concatenate([rng.normal(level, 0.2, (300, 2)) for level in (1.0, 9.0)]))
+    state, levels = memory._state, memory.block_levels_
+    assert memory.task_pointer_ == 1
+    state.guess[:2] = levels[0], memory._state.columns[0, N_KNOWN + LEVEL]
+    state.guess[2:] = 1e-3
+    for batches, moved in ((1, True), (0, False)):  # of none, the guess is an old one
+        state.counters[FRESH] = batches
+        assert has_moved(state, memory._settings(), 0, 2.0) == moved
 
 
 @pytest.mark.parametrize("seed", range(4))
