@@ -274,10 +274,11 @@ def test_a_column_that_is_empty_in_the_first_rows_is_waited_for_then_asked_about
     tmp_path: Path, name: str, empty: str, full: str
 ) -> None:
     header = "a,b,l\n" if name == "a.csv" else ""
-    (tmp_path / name).write_text(header + empty + full)
-    stream = read_files(tmp_path / name, label="l", on_bad_row="skip")
-    assert [X.tolist() for X, _ in stream] == [[[1, 2]]]
-    assert stream.bad_rows == 1
+    for empty_rows in (1, 60):
+        (tmp_path / name).write_text(header + empty * empty_rows + full)
+        stream = read_files(tmp_path / name, label="l", on_bad_row="skip")
+        assert [X.tolist() for X, _ in stream] == [[[1, 2]]]
+        assert stream.bad_rows == empty_rows
     (tmp_path / name).write_text(header + empty * 100 + full)
     with pytest.raises(SourceError, match=r"column 'b' is empty in the first rows.*--features"):
         list(read_files(tmp_path / name, label="l"))
@@ -293,6 +294,7 @@ def test_columns_without_a_name_are_no_question(tmp_path: Path) -> None:
 PLAIN = {
     "csv": b"a,b,l\n1,2,x\n3,4,y\n",
     "csv, other line ends": b"a,b,l\r\n1,2,x\r\n3,4,y\r\n",
+    "csv, empty lines": b"a,b,l\r\n1,2,x\r\n\r\n3,4,y\r\n",
     "csv, quotes": b'a,b,l\n1,"2","x, z"\n"3",4,y\n',
     "csv, lines in quotes": b'a,b,l\n1,2,"x\nz"\n3,4,y\n',
     "ndjson": b'{"a": 1, "b": 2, "l": "x"}\n{"a": 3, "b": 4, "l": "y"}\n',
@@ -319,6 +321,20 @@ def test_what_is_plain_is_parsed_the_quick_way(kind: str, label: str | None) -> 
     assert batch.X.tolist() == [[1, 2], [3, 4]]
     assert batch.ends is not None
     assert batch.ends[-1] == len(PLAIN[kind])
+
+
+def test_quotes_are_plain_around_values_only() -> None:
+    assert csv._quotes_are_plain(b'1,"a"\n', b",")
+    assert not csv._quotes_are_plain(b'1,x"a"\n', b",")
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3])
+def test_rows_to_skip_without_a_place_to_go_to_are_counted(skip: int) -> None:
+    rest = iter([b"a,b\n1,2\n3,4\n", b"5,6\n"])
+    table = CSVTable("f", lambda _: next(rest, b""), None, lambda: None)
+    columns = choose_columns(table, "f", None, None, np.float64, True)
+    found = [row for batch in table.batches(columns, skip, None) for row in batch.X.tolist()]
+    assert found == [[1, 2], [3, 4], [5, 6]][skip:]
 
 
 # Quotes -------------------------------------------------------------------------------------------------------------
