@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -16,7 +17,7 @@ from ccmem.streams import BadRowError, SourceError, as_chunks, csv, lines, read_
 from ccmem.streams.csv import CSVTable
 from ccmem.streams.files import FileStream
 from ccmem.streams.ndjson import NDJSONTable
-from ccmem.streams.progress import Progress
+from ccmem.streams.progress import Progress, begin
 from ccmem.streams.tables import Columns, check_batch, choose_columns
 
 
@@ -321,6 +322,18 @@ def test_what_is_plain_is_parsed_the_quick_way(kind: str, label: str | None) -> 
     assert batch.X.tolist() == [[1, 2], [3, 4]]
     assert batch.ends is not None
     assert batch.ends[-1] == len(PLAIN[kind])
+
+
+@pytest.mark.parametrize("rows", [3, 3000])
+def test_files_that_version_0_1_had_read_are_known_again(tmp_path: Path, rows: int) -> None:
+    file, text = tmp_path / "a.csv", b"a,b\n" + b"1,2\n" * rows
+    file.write_bytes(text)
+    known = Progress(rows=rows, complete=True, size=len(text), digest=hashlib.sha256(text[:4096]).hexdigest())
+    assert begin(str(file), known) is None
+    assert begin(str(file), Progress()) is not None  # of which nothing was read
+    file.write_bytes(b"c" + text[1:])
+    with pytest.raises(SourceError, match="its beginning has changed"):
+        begin(str(file), known)
 
 
 def test_quotes_are_plain_around_values_only() -> None:
