@@ -480,3 +480,17 @@ def test_an_arrow_file_cut_short_while_it_is_read_is_an_error_and_not_the_end(tm
     ended = subprocess.run([sys.executable, "-c", CUT_SHORT], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "a.arrow is damaged" in ended.stdout
+
+
+def test_labels_of_a_later_file_are_of_the_kind_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"a": 1, "l": 1}\n{"a": 2, "l": 2}\n')
+    (tmp_path / "b.ndjson").write_text('{"a": 3, "l": "x"}\n')
+    with pytest.raises(BadRowError, match="is text, all before were whole numbers"):
+        list(read_files([tmp_path / "a.ndjson", tmp_path / "b.ndjson"], label="l"))
+
+
+def test_npy_files_with_long_headers_are_read(tmp_path: Path) -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.lib.format.write_array(file, X, version=(2, 0))
+    assert [rows.tolist() for rows, _ in read_files(tmp_path / "a.npy")] == [X.tolist()]
