@@ -40,6 +40,9 @@ def test_what_cannot_be_a_scale_is_refused() -> None:
     for odd in ({"count": 2**62}, {"count": -1}, {"count": 1.0}, {"squares": np.array([0.0, -1.0])}):
         with pytest.raises(ValueError, match="scal"):
             Scale.of({**fields, **odd}, 2)
+    for absent in ([-1.0, 0.0], [0.0, 1.0]):  # of no rows
+        with pytest.raises(ValueError, match="damaged"):
+            Scale.of({**fields, "absent": np.array(absent)}, 2)
 
 
 def test_an_events_file_knows_its_owner_and_its_end(tmp_path: Path) -> None:
@@ -130,3 +133,13 @@ def test_items_are_read_ahead_in_order_and_no_further_than_asked() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(Prefetch(failing()).each(60.0))
+
+
+def test_an_events_file_of_one_line_tells_whose_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    events = EventsFile(file, None, str(tmp_path / "mine"))
+    events.write({"kind": "recall"})
+    events.close()
+    EventsFile(file, None, str(tmp_path / "mine")).close()
+    with pytest.raises(CheckpointError, match="holds the events of mine"):
+        EventsFile(file, None, str(tmp_path / "another"))
