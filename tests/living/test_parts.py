@@ -14,6 +14,7 @@ from ccmem.living.learner import Learner
 from ccmem.living.scaling import Scale
 from ccmem.persistence.atomic import BusyError
 from ccmem.streams.prefetch import Prefetch
+from ccmem.streams.progress import Progress
 from ccmem.streams.tables import Chunk, Columns, Labels
 
 
@@ -108,6 +109,12 @@ def test_a_learner_comes_back_with_columns_and_events(tmp_path: Path) -> None:
     learner.save(tmp_path / "m")
     with pytest.raises(CheckpointError, match="impossible size of the events file"):
         Learner.load(tmp_path / "m")
+    learner.events = None
+    for odd in (Progress(rows=2**62), Progress(size=-1), Progress(anchor=(1, 2**62))):
+        learner.progress["f.csv"] = odd
+        learner.save(tmp_path / "m")
+        with pytest.raises(CheckpointError, match="impossible progress"):
+            Learner.load(tmp_path / "m")
 
 
 def test_items_are_read_ahead_in_order_and_no_further_than_asked() -> None:
