@@ -16,10 +16,11 @@ from ccmem.memory import JOURNALED, UNITS
 from ccmem.metrics.events import score_events
 from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import decision, model
-from ccmem.models.adaptive.columns import FRESH, LEVEL, N_KNOWN
+from ccmem.models.adaptive.columns import ERROR, FRESH, LATEST, LEVEL, N_KNOWN, N_RUNNING, N_SLOT, NOISE, RING, RUNNING
 from ccmem.models.adaptive.decision import has_moved
 from ccmem.models.adaptive.kernels import open_slot, refuses
 from ccmem.models.adaptive.merging import TO_FIND, mend_partners, merge_cheapest, merge_cost
+from ccmem.models.adaptive.onset import variance_of
 from ccmem.models.adaptive.signature import (
     COUNT,
     DRIFT,
@@ -91,6 +92,16 @@ def test_kernel_equals_naive_twin_where_changes_are_small(seed):
         )
         np.testing.assert_array_equal(winners, expected.pop("winners"))
         assert_is_twin(memory, expected)
+
+
+def test_onsets_go_by_the_variance_of_each_feature():
+    memory = QuickCCM(n_slots=2).partial_fit(np.random.default_rng(4).normal(3.0, [1.0, 5.0], (60, 2)))
+    state = memory._state
+    for feature in range(4):
+        kind, j = divmod(feature, 2)
+        latest = [state.ring[N_SLOT * ((state.counters[LATEST] - back) % RING) + 2 + kind, j] for back in range(2)]
+        known = state.readings[RUNNING + N_RUNNING * kind + ERROR, j], state.columns[0, N_KNOWN * kind + NOISE, j]
+        assert variance_of(state, feature) == max(*known, sum(latest) / 2)
 
 
 def test_one_batch_is_enough_to_tell_that_a_block_has_moved():
