@@ -335,7 +335,7 @@ def test_a_recalled_block_that_never_heard_a_column_expects_what_was_there_befor
     rng = np.random.default_rng(1)
     X = rng.normal([5.0, 1.0, 3.0], 0.2, (300, 3))
     X[100:200, 0] += 9.0
-    X[:100, 2] = X[196:, 2] = np.nan
+    X[:140, 2] = X[196:, 2] = np.nan  # heard in the second block only
     memory = QuickCCM(n_slots=2).partial_fit(X)
     assert [event.kind for event in memory.events_ if event.changes_block] == ["new_block", "recall"]
     expected = memory._state.readings[RUNNING + REFERENCE]
