@@ -2,8 +2,8 @@
 
     python -m studies.at_a_glance --data FOLDER [--tssb FOLDER] [--part recordings controls plants ...]
 
-FOLDER holds ``skab``, ``tep`` and the image sets. Plants are made up (coupled, quantised, in cycles, in any units), and
-took no part in choosing any number before this page was written.
+FOLDER holds ``skab``, ``tep`` and the image sets. Plants are made up (coupled, quantised, in cycles, in any units); no
+number was chosen by them, but they were looked at beside the rest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def plant(seed: int, faulty: bool = True, n: int = 3000) -> Any:
 
 
 def plants(args: argparse.Namespace) -> None:
-    """Made-up plants, half of them a hundred without a fault."""
+    """Made-up plants: two hundred with a fault each, a hundred without."""
     scores = [score_recording(parts.memory(plant(s)).steps, FAULT, BACK, warm_up=400) for s in range(PLANTS)]
     by_kind = {kind: sum(score.onset for score in scores[i::4]) for i, kind in enumerate(KINDS)}
     returns, false = sum(bool(score.returned) for score in scores), sum(score.false for score in scores)
