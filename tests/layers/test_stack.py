@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier, OnlineMLP, PatchLayer, Stack, WindowLayer, load
+from ccmem import (
+    AdaptiveCCM,
+    CheckpointError,
+    DiscriminantClassifier,
+    ModalClassifier,
+    OnlineMLP,
+    PatchLayer,
+    Stack,
+    WindowLayer,
+    load,
+)
 
 
 def pictures(n=60, seed=0):
@@ -251,3 +261,12 @@ def test_windows_below_a_memory(tmp_path):
     for layers, last in (([WindowLayer(), WindowLayer()], AdaptiveCCM()), ([WindowLayer()], DiscriminantClassifier())):
         with pytest.raises(TypeError, match="stands alone"):
             Stack(layers, last).partial_fit(X)
+
+
+def test_a_memory_of_other_windows_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    stack = Stack([WindowLayer(20)], AdaptiveCCM()).partial_fit(X)
+    stack.last_ = AdaptiveCCM().partial_fit(stack.transform(X)[:, :-3])  # what windows were without pairs of channels
+    stack.save(tmp_path / "old")
+    with pytest.raises(CheckpointError, match="has learned 24 features of windows that have 27"):
+        load(tmp_path / "old")

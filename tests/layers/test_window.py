@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import CheckpointError, WindowLayer, load
+from ccmem import AdaptiveCCM, CheckpointError, Stack, WindowLayer, load
 from ccmem.layers._signal import BAND_EDGES, bands, find_period
 from ccmem.persistence import read_checkpoint, write_checkpoint
 
@@ -21,6 +21,7 @@ def twin(X: Any, window: int, hop: int) -> Any:
     found = []
     for start in range(0, len(X) - window + 1, hop):
         row: list[float] = []
+        shapes = []
         for x in X[start : start + window].T:
             mean, spread = x.mean(), x.std()
             still = spread <= max(1e-9 * abs(mean), 1e-150)
@@ -31,8 +32,20 @@ def twin(X: Any, window: int, hop: int) -> Any:
             for a, b in itertools.pairwise(BAND_EDGES):
                 if a <= window // 2:
                     row.append(np.log(power[a : min(b, window // 2 + 1)].mean() + 1e-3))
+            shapes.append(z)
+        correlations = np.array([[(a * b).mean() for b in shapes] for a in shapes])
+        for i, r in enumerate(correlations):
+            if len(shapes) <= 8:
+                row += [fisher(value) for value in r[i + 1 :]]
+            else:
+                near = np.array([r[j] for j in range(len(r)) if j != i and abs(j - i) <= 64])
+                row += [near.mean(), np.log((near**2).mean() + 1e-3), fisher(abs(near).max())]
         found.append(row)
     return np.array(found)
+
+
+def fisher(r: float) -> float:
+    return 0.5 * float(np.log((1 + r + 1e-3) / (1 - r + 1e-3)))
 
 
 def signal(n: int, n_channels: int, seed: int) -> Any:
@@ -53,6 +66,30 @@ def test_features_are_those_of_the_equations(window: int, hop: int) -> None:
     np.testing.assert_array_equal(layer.transform(X), found)
     first, last = layer.rows_of(2)
     np.testing.assert_array_equal(layer.transform(X[first : last + 1])[0], found[2])
+
+
+@pytest.mark.parametrize("n_channels", [1, 2, 8, 9, 70, 140])
+def test_channels_together_come_after_each_alone(n_channels: int) -> None:
+    X = signal(60, n_channels, n_channels)
+    X[:, 0] = X[:, n_channels // 2]  # as correlated as can be
+    layer = WindowLayer(20, hop=15)
+    found = layer.push(X)
+    np.testing.assert_allclose(found, twin(X, 20, 15), rtol=1e-9, atol=1e-9)
+    assert found.shape[1] == len(set(layer.get_feature_names_out()))
+    alone = np.hstack([WindowLayer(20, hop=15).push(x) for x in X.T])
+    np.testing.assert_array_equal(found[:, : alone.shape[1]], alone)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("n_channels", [8, 20])
+def test_a_change_of_correlation_alone_is_a_change(n_channels: int) -> None:
+    rng, changed = np.random.default_rng(1), slice(2000, 3000)
+    X = rng.normal(size=(4000, n_channels))
+    X[changed, 1] = 0.9 * X[changed, 0] + np.sqrt(0.19) * X[changed, 1]
+    rows = AdaptiveCCM().partial_fit(X)
+    windows = Stack([WindowLayer()], AdaptiveCCM()).partial_fit(X)
+    assert [(event.kind, event.step // 1000) for event in windows.events_] == [("new_block", 2), ("recall", 3)]
+    assert rows.events_ == []
 
 
 @settings(deadline=None, max_examples=25)
@@ -179,3 +216,16 @@ def test_a_plain_sequence_is_one_channel_and_names_say_which() -> None:
         "x0 3-4 turns",
     ]
     assert layer.n_floats_ == 15 + 2 * 8 * 16
+
+
+def test_names_say_which_channels_go_together() -> None:
+    layer = WindowLayer(16)
+    layer.push(np.eye(40, 3))
+    assert layer.get_feature_names_out()[-3:].tolist() == ["x0 with x1", "x0 with x2", "x1 with x2"]
+    many = WindowLayer(16)
+    many.push(np.eye(40, 9))
+    assert many.get_feature_names_out()[-3:].tolist() == [
+        "x8 with others",
+        "x8 with others either way",
+        "x8 with its nearest",
+    ]

@@ -9,6 +9,16 @@ window, as far as there are. A window of two periods has the period itself in th
 then octaves. Where a window begins within a period hardly matters to any of these, so a signal that goes on as before
 stays where it is, and a change of period or waveform moves it. z keeps shape apart from size; logarithms make both look
 more normal, and free of units.
+
+How channels i and j go together is their correlation r_ij = mean z_i z_j, 0 where one stands still. Fisher's z makes
+it look more normal: F(r) = ln ((1 + r + 1/1000) / (1 - r + 1/1000)) / 2. Two to eight channels have F(r_ij) for every
+pair i < j. For more there would be too many pairs, so each channel i has
+
+    mean r_ij, ln (mean r_ij^2 + 1/1000), F(max |r_ij|), over the channels j that are at most 64 columns away.
+
+One pair among fifty moves the last, a channel that has a twin and finds another the second, one that turns its sign the
+first. What they do not show is which channels go together: a change of partners, or a pair that parts among many that
+stay, may leave all of them as they were.
 """
 
 from __future__ import annotations
@@ -17,7 +27,7 @@ import numpy as np
 
 from ccmem._typing import FloatArray, IntArray
 from ccmem.kernels.competition import dots
-from ccmem.kernels.jit import kernel
+from ccmem.kernels.jit import kernel, kernel_in_place
 
 BAND_EDGES = (1, 3, 5, 9, 17, 33, 65)
 N_MOMENTS = 4
@@ -26,6 +36,10 @@ _FLOOR = 1e-3
 _STILL = 1e-9
 """A spread less than this part of the level is rounding."""
 _LEAST_SPREAD = 1e-150
+PAIRED = 8
+"""Up to so many channels every pair has a feature of its own."""
+REACH = 64
+"""Columns between two channels that are still compared: time grows with the channels, not their square."""
 FALLBACK_PERIOD = 50
 _SURE, _HINT = 0.5, 0.2
 """Autocorrelations at which a period is believed at once, and at the end of the search."""
@@ -46,14 +60,61 @@ def waves(window: int) -> FloatArray:
     return np.ascontiguousarray(np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(-1, window))
 
 
+def n_together(n_channels: int) -> int:
+    """How many features tell of channels together; they come after those of every channel."""
+    pairs = n_channels * (n_channels - 1) // 2
+    return pairs if n_channels <= PAIRED else 3 * n_channels
+
+
+@kernel_in_place
+def _fisher(r: float) -> float:
+    return float(0.5 * np.log((1.0 + r + _FLOOR) / (1.0 - r + _FLOOR)))
+
+
+@kernel_in_place
+def _describe_pairs(shapes: FloatArray, products: FloatArray, out: FloatArray) -> None:
+    """The features of few channels together, pair after pair; their z are the rows of ``shapes``."""
+    n_channels, window = shapes.shape
+    place = 0
+    for i in range(n_channels):
+        dots(shapes, i + 1, n_channels, shapes[i], products)
+        for k in range(n_channels - 1 - i):
+            out[place] = _fisher(products[k] / window)
+            place += 1
+
+
+@kernel_in_place
+def _describe_others(shapes: FloatArray, products: FloatArray, out: FloatArray) -> None:
+    """The features of many channels together, channel after channel."""
+    n_channels, window = shapes.shape
+    out[:] = 0.0
+    for i in range(n_channels):
+        stop = min(n_channels, i + 1 + REACH)
+        dots(shapes, i + 1, stop, shapes[i], products)
+        for j in range(i + 1, stop):
+            r = products[j - i - 1] / window
+            for c in (i, j):
+                out[3 * c] += r
+                out[3 * c + 1] += r * r
+                out[3 * c + 2] = max(out[3 * c + 2], abs(r))
+        n_others = stop - 1 - max(0, i - REACH)  # all of them have been added
+        out[3 * i] /= n_others
+        out[3 * i + 1] = np.log(out[3 * i + 1] / n_others + _FLOOR)
+        out[3 * i + 2] = _fisher(out[3 * i + 2])
+
+
 @kernel
 def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: IntArray, out: FloatArray) -> None:
-    """One row of ``out`` for every window, ``hop`` rows apart: what the module says, channel after channel."""
-    z, products = np.empty(window), np.empty(table.shape[0])
+    """One row of ``out`` for every window, ``hop`` rows apart: what the module says, channel after channel.
+
+    What tells of channels together comes last.
+    """
+    n_channels = rows.shape[1]
+    shapes, products = np.empty((n_channels, window)), np.empty(max(table.shape[0], REACH))
     per_channel = N_MOMENTS + edges.shape[0] - 1
     for r in range(out.shape[0]):
-        for c in range(rows.shape[1]):
-            place, total = c * per_channel, 0.0
+        for c in range(n_channels):
+            z, place, total = shapes[c], c * per_channel, 0.0
             for t in range(window):
                 z[t] = rows[r * hop + t, c]
                 total += z[t]
@@ -81,6 +142,11 @@ def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: 
                     power += products[k] * products[k]
                 power /= window * (edges[band + 1] - edges[band])
                 out[r, place + N_MOMENTS + band] = np.log(power + _FLOOR)
+        together = out[r, n_channels * per_channel :]
+        if n_channels > PAIRED:
+            _describe_others(shapes, products, together)
+        else:
+            _describe_pairs(shapes, products, together)
 
 
 def find_period(rows: FloatArray) -> tuple[int, float]:

@@ -390,6 +390,12 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         learned = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
         if fields["layers_learned"] is not learned or (learned and len(rows)) or len(labels) not in (0, len(rows)):
             raise ValueError("Stack: the samples that wait do not fit its layers")
+        if learned and isinstance(layers[0], WindowLayer):
+            n = layers[0]._n_features_out
+            if getattr(last, "n_features_in_", n) != n:  # windows of several channels have had fewer features
+                raise ValueError(
+                    f"Stack: its memory has learned {last.n_features_in_} features of windows that have {n}"
+                )
         if len(rows):
             if rows.shape[1] != layers[0].n_features_in_:
                 raise ValueError("Stack: the samples that wait do not fit its layers")

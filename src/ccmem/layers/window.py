@@ -1,4 +1,4 @@
-"""A signal as windows: what a memory needs to notice a change of period or waveform, not only of level.
+"""A signal as windows: what a memory needs to notice a change of period, waveform or correlation, not only of level.
 
 :class:`WindowLayer` goes before a memory. Rows of one or many channels go in as they come; whenever a window is full,
 one row of features comes out (see :mod:`ccmem.layers._signal`), and the window moves on by ``hop`` rows.
@@ -30,7 +30,7 @@ from ccmem._typing import FloatArray
 from ccmem.estimator import SavedEstimator
 from ccmem.guard import learning, reading
 from ccmem.kernels.rows import check_rows
-from ccmem.layers._signal import BAND_EDGES, N_MOMENTS, bands, choose_period, describe, waves
+from ccmem.layers._signal import BAND_EDGES, N_MOMENTS, PAIRED, bands, choose_period, describe, n_together, waves
 from ccmem.memory import Event, aligned, check_size
 from ccmem.parameters import Rule, check_parameters, choice, either, integer, optional
 
@@ -39,10 +39,11 @@ LOOKS = (256, 512, 1024)
 _PERIODS = 2
 _HOPS = 50
 _NAMES = ("level", "spread", "skewness", "peakedness")
+_WITH = ("others", "others either way", "its nearest")
 
 
 class WindowLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Features of the last rows of a signal, whenever a window is full.
+    """Features of the last rows of a signal, whenever a window is full: of each channel, and of channels together.
 
     Parameters
     ----------
@@ -63,6 +64,9 @@ class WindowLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: ign
     -----
     Kept between chunks are the rows of one window (while "auto" looks for a period, up to 1,024), so that a stream may
     be cut anywhere: the windows are the same, to the last bit.
+
+    Up to 8 channels have a feature for every pair of them. Of more, each has three that tell how much it goes with the
+    others, so which two go together is not seen, and channels more than 64 columns apart are not compared.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {"window": either(choice("auto"), integer(8)), "hop": optional(integer(1))}
@@ -187,17 +191,22 @@ class WindowLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: ign
     @property
     def _n_features_out(self) -> int:
         self._require_window()
-        return self.n_features_in_ * (N_MOMENTS + len(self._edges) - 1)
+        return self.n_features_in_ * (N_MOMENTS + len(self._edges) - 1) + n_together(self.n_features_in_)
 
     @reading
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the features: channel and what of it, such as ``x0 spread`` or ``x0 3-4 turns``."""
+        """Names of the features: channel and what of it, such as ``x0 spread``, ``x0 3-4 turns`` or ``x0 with x1``."""
         self._require_window()
         known = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         channels = known if input_features is None else input_features
         edges = self._edges.tolist()
         turns = [f"{a}-{b - 1} turns" if b - a > 1 else f"{a} turns" for a, b in itertools.pairwise(edges)]
-        return np.array([f"{channel} {what}" for channel in channels for what in (*_NAMES, *turns)], object)
+        alone = [f"{channel} {what}" for channel in channels for what in (*_NAMES, *turns)]
+        if len(channels) <= PAIRED:
+            together = [f"{a} with {b}" for a, b in itertools.combinations(channels, 2)]
+        else:
+            together = [f"{channel} with {whom}" for channel in channels for whom in _WITH]
+        return np.array(alone + together, object)
 
     @property
     @reading
