@@ -54,6 +54,7 @@ def controls(args: argparse.Namespace) -> None:
         for name, X in data.controls(100_000, seed=seed):
             found.setdefault(name, []).append(len(parts.memory(X).steps))
             found.setdefault(f"{name}, windows", []).append(len(parts.signal_changes(X[:, 0])[0]))
+            found.setdefault(f"{name}, windows of all columns", []).append(len(parts.signal_changes(X)[0]))
     print("controls:", {name: counts for name, counts in found.items() if any(counts)} or "none", flush=True)
 
 

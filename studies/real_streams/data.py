@@ -145,6 +145,10 @@ def planted(seed: int) -> Iterator[tuple[str, Any]]:
         x = np.sin(time) + 0.1 * rng.normal(size=4000)
         x[changed] += wave[changed] - np.sin(time)[changed]
         yield how, x[:, np.newaxis]
+    for n_columns in (8, 50):
+        X = noise(n_columns)
+        X[changed, 1] = 0.9 * X[changed, 0] + np.sqrt(1 - 0.81) * X[changed, 1]
+        yield f"two columns of {n_columns} become correlated, .9", X
 
 
 # Streams of labelled samples from scikit-learn and River -------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import v_measure_score
 
-from ccmem import AdaptiveCCM, WindowLayer
+from ccmem import AdaptiveCCM, Stack, WindowLayer
 from ccmem.metrics import covering, regimes, score_events, score_recording
 
 from . import data, tssb
@@ -215,10 +215,10 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
     if names is None or OURS in names:
         found = {name: len(memory(X).steps) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)}
         rows.append({"detector": OURS, "setting": "defaults"} | found)
-        windows = {
-            name: len(signal_changes(X[:, 0])[0]) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)
-        }
-        rows.append({"detector": OURS, "setting": "behind WindowLayer, the first column"} | windows)
+        for which, n in (("the first column", 1), ("all columns", None)):
+            streams = data.controls(CONTROL_ROWS)
+            found = {name: len(signal_changes(X[:, :n])[0]) * 100_000 / CONTROL_ROWS for name, X in streams}
+            rows.append({"detector": OURS, "setting": f"behind WindowLayer, {which}"} | found)
         if names == [OURS]:
             return rows
     streams = list(data.controls(SLOW_ROWS))
@@ -246,16 +246,18 @@ def planted(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]
                     "noticed": 0,
                     "return noticed": 0,
                     "false": 0,
-                    "noticed in windows": None,
+                    "noticed in windows": 0,
+                    "return noticed in windows": 0,
+                    "false in windows": 0,
                 },
             )
-            score = score_recording(memory(X).steps, 2000, 3000)
-            row["noticed"] += score.onset
-            row["return noticed"] += bool(score.returned)
-            row["false"] += score.false
-            if X.shape[1] == 1:
-                seen = score_recording(signal_changes(X[:, 0])[0], 1900, 3000)
-                row["noticed in windows"] = (row["noticed in windows"] or 0) + seen.onset
+            in_windows = Stack([WindowLayer()], AdaptiveCCM()).partial_fit(X).events_
+            told = {"": memory(X).steps, " in windows": [event.step for event in in_windows]}
+            for how, steps in told.items():
+                score = score_recording(steps, 2000, 3000)
+                row[f"noticed{how}"] += score.onset
+                row[f"return noticed{how}"] += bool(score.returned)
+                row[f"false{how}"] += score.false
     return list(rows.values())
 
 
@@ -287,14 +289,14 @@ def labelled(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
 # Segmented signals ---------------------------------------------------------------------------------------------------
 
 
-def signal_changes(values: Any) -> tuple[list[int], Any]:
+def signal_changes(X: Any) -> tuple[list[int], Any]:
     """Where the changes that the memory behind a window front noticed began, as its events tell it; and the front."""
     front = WindowLayer()
-    features = front.push(values)
+    features = front.push(X)
     if not len(features):
         return [], front
     model = AdaptiveCCM().partial_fit(features)
-    began = {min(max(1, front.event_in_rows(event).onset), len(values) - 1) for event in model.events_}
+    began = {min(max(1, front.event_in_rows(event).onset), len(X) - 1) for event in model.events_}
     return sorted(began), front
 
 
