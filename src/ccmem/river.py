@@ -258,7 +258,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         If not None, takes the place of the memory's ``random_state``.
     window
         The samples are a signal: learn windows of so many, or "auto" (see :class:`ccmem.WindowLayer`), so that a change
-        of period or waveform is a change of concept. The features are then those of the first sample.
+        of period, waveform or correlation is a change of concept. The features are then those of the first sample.
 
     Examples
     --------

@@ -72,8 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--window",
         metavar="N",
         type=_window,
-        help="the rows are a signal: learn windows of N rows (auto: two of its periods) by their level, spread and "
-        "spectrum. Without labels; the answers are the events",
+        help="the rows are a signal: learn windows of N rows (auto: two of its periods) by their level, spread, "
+        "spectrum and correlations. Without labels; the answers are the events",
     )
     parser.add_argument(
         "--every", metavar="ROWS", type=_positive, default=1_000_000, help="rows between checkpoints (default 1000000)"
