@@ -37,7 +37,7 @@ from ccmem.parameters import Rule, check_parameters, choice, either, integer, op
 LOOKS = (256, 512, 1024)
 """Rows after which a period is looked for; the last decides."""
 _PERIODS = 2
-_HOPS = 50
+_HOPS = 32
 _NAMES = ("level", "spread", "skewness", "peakedness")
 _WITH = ("others", "others either way", "its nearest")
 

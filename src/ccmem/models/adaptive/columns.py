@@ -54,10 +54,10 @@ RING, N_SLOT = 5, 5
 """The latest batches: mean, spread, the errors of both, and the mean direction."""
 N_GUESS = 4
 """Rows of ``guess``, the mean of the latest batches: as the first of a slot."""
-PRIOR = 4.0
+PRIOR = 5.0
 LEAST_FREEDOM = 2.0
 """Degrees of freedom of a variance that few batches tell of."""
-INHERITED = 16.0
+INHERITED = 20.0
 """Batches that the variances of the stream count for at most where a new block begins."""
 MOST_CORRELATION, MOST_WANDER = 0.95, 0.98
 OUTLIER = 16.0
@@ -246,17 +246,15 @@ def strangeness(
 ) -> float:
     """How far the run of a feature has taken it from its reference, by how far it is used to wander: z^2.
 
-    The correlation of few batches is estimated too low by (1 + 3 r) / n (Marriott and Pope, 1954), and n correlated
-    batches count for n (1 - r) / (1 + r).
+    n correlated batches count for n (1 - r) / (1 + r).
     """
     d = ring.shape[1]
     kind, j = feature // d, feature % d
     block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
-    n: Any = min(np.int64(running[RUN, j]), RING - 1)
+    n: Any = min(np.int64(running[RUN, j]), RING)
     away = latest(ring, now, kind, j, n) - running[REFERENCE, j]
     variance = widest(block, running, j)
-    r = running[CARRY, j] / variance
-    r = min(max(r + (1.0 + 3.0 * r) / (watched + PRIOR), 0.0), MOST_WANDER)
+    r = min(max(running[CARRY, j] / variance, 0.0), MOST_WANDER)
     share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
     return normalised(away * away / (variance * share), watched * (1.0 - r) / (1.0 + r) + LEAST_FREEDOM)
 
@@ -297,7 +295,7 @@ def departure(
         if running[EVIDENCE, j] < h or unknown(ring[N_SLOT * now + 2, j]):
             continue
         run: Any = np.int64(running[RUN, j])
-        n = min(run, RING - 1)
+        n = min(run, RING)
         last, near = latest(ring, now, kind, j, 1) - running[REFERENCE, j], 0
         while near < n:  # batches at least half as far from the reference as the last one, on its side
             if (
@@ -310,6 +308,18 @@ def departure(
         if strangeness(known, readings, ring, now, feature, watched, reference_age) >= bound:
             found, batches, length, most = feature, near - 1, run, running[EVIDENCE, j]
     return found, batches, length
+
+
+@kernel_in_place
+def longest_run(readings: FloatArray, ring: FloatArray, now: int, h: float) -> int:
+    """Batches since the first of the features whose shift is certain began to go."""
+    longest = 0.0
+    for kind in range(2):
+        running = readings[RUNNING + N_RUNNING * kind :]
+        for j in range(ring.shape[1]):
+            if running[EVIDENCE, j] >= h and not unknown(ring[N_SLOT * now + 2, j]):
+                longest = max(longest, running[RUN, j])
+    return np.int64(longest)
 
 
 @kernel_in_place
@@ -331,7 +341,7 @@ def settle(
             continue
         running[EVIDENCE, j] = h
         if running[RUN, j] >= most_batches:
-            n: Any = min(np.int64(running[RUN, j]), RING - 1)
+            n: Any = min(np.int64(running[RUN, j]), RING)
             away, variance = latest(ring, now, kind, j, n) - running[REFERENCE, j], widest(block, running, j)
             rate, square = max(n / (watched + n), slowest), min(away * away, OUTLIER * variance)
             running[REACH, j] += rate * (square - running[REACH, j])

@@ -173,13 +173,13 @@ class Columns:
         stray = f - self.R
         floor = np.maximum(block.noise, TINY)
         V = np.maximum(self.error, floor)
-        trust = self.watched / (self.watched + 4.0)
+        trust = self.watched / (self.watched + 5.0)
         phi = np.clip(trust * self.carry / (self.reach + TINY), 0.0, 0.95)
         left = np.clip(trust * self.echo / V, 0.0, 0.95)
         e = stray - phi * self.stray
-        if self.watched >= 4.0:
+        if self.watched >= 5.0:
             spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.reference_age), error)
-            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (self.watched + 4.0)) + TINY), h))
+            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (self.watched + 5.0)) + TINY), h))
             signed = np.where(e > 0.0, z, -z)
             running = self.S > 0.0
             k = np.maximum(1.0, np.abs(self.pull) / np.maximum(self.run, 1.0))
@@ -190,7 +190,7 @@ class Columns:
             begins = self.S <= 0.0
             self.S = np.where(begins, np.maximum(0.0, z - 0.5), self.S)
             self.run, self.pull = np.where(begins, 1.0, self.run), np.where(begins, signed, self.pull)
-        most = float(self.S[:, ~same].max(initial=0.0)) if self.watched >= 4.0 else 0.0
+        most = float(self.S[:, ~same].max(initial=0.0)) if self.watched >= 5.0 else 0.0
         keeps = h < 3.0 * self.S
         if not learns:
             keeps[:] = True
@@ -257,11 +257,10 @@ class Columns:
 
     def strangeness(self, block: Known, reference_age: float, kind: int, j: int) -> float:
         """z^2 of how far its run has taken a feature, by how far it wanders."""
-        n = min(int(self.run[kind, j]), 4)
+        n = min(int(self.run[kind, j]), 5)
         away = self.latest(n).f[kind, j] - self.R[kind, j]
         V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
-        r = self.carry[kind, j] / V
-        r = min(max(r + (1.0 + 3.0 * r) / (self.watched + 4.0), 0.0), 0.98)
+        r = min(max(self.carry[kind, j] / V, 0.0), 0.98)
         share = min(1.0, (1.0 + r) / ((1.0 - r) * n)) + 1.0 / reference_age
         return student(away * away / (V * share), self.watched * (1.0 - r) / (1.0 + r) + 2.0)
 
@@ -283,7 +282,7 @@ class Columns:
                 if self.S[kind, j] < self.h or not self.ring[-1].heard()[j]:
                     continue
                 run, R = int(self.run[kind, j]), self.R[kind, j]
-                n = min(run, 4)
+                n = min(run, 5)
                 strays = [batch.f[kind, j] - R for batch in self.ring[::-1][:n]]
                 near = 0
                 while near < n and not strays[near] * strays[0] < 0.5 * strays[0] * strays[0]:
@@ -298,7 +297,7 @@ class Columns:
         for kind, j in np.argwhere((self.h <= self.S) & self.ring[-1].heard()):
             self.S[kind, j] = self.h
             if self.run[kind, j] >= self.q.most_batches:
-                n = min(int(self.run[kind, j]), 4)
+                n = min(int(self.run[kind, j]), 5)
                 away = self.latest(n).f[kind, j] - self.R[kind, j]
                 V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
                 rate = max(n / (self.watched + n), self.q.batch * self.q.slowest_rate)
@@ -315,7 +314,7 @@ class Columns:
         V = np.maximum(self.error, np.maximum(block.noise, guess.error))
         away = guess.f - block.level
         worst = (away * away / (V / n + block.sway * (1.0 + 1.0 / block.batches) + TINY)).max()
-        return student(float(worst), block.batches + 4.0) / self.bound
+        return student(float(worst), block.batches + 5.0) / self.bound
 
     def distance(self, block: Known, now: Known, there: FloatArray, doubt: FloatArray) -> float:
         """From a block to levels, in variances; by columns known in both."""
@@ -363,11 +362,15 @@ class Columns:
         V = np.maximum(self.error, np.maximum(block.noise, now.noise))
         V = np.maximum(V, guess.error) + np.maximum(block.sway - self.error, 0.0) + TINY
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
-        tails = 2.0 * (self.watched + 4.0)
+        tails = 2.0 * (self.watched + 5.0)
         gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
         weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.reference_age)))
         together = sum(gains.ravel().tolist())
         return max(float((weight * gains).max()), weight * together) if together > 0.0 else 0.0
+
+    def longest_run(self) -> int:
+        """Batches since the first of the features whose shift is certain began to go."""
+        return int(self.run[(self.h <= self.S) & self.ring[-1].heard()].max(initial=0.0))
 
     def go_on(self, block: Known, old: Known, n: int, new: bool) -> None:
         """Let the latest n batches be the reference; a new block begins with them."""
@@ -377,7 +380,7 @@ class Columns:
         self.fresh = self.partial = 0
         self.doubt, self.stayed, self.reference_age = False, n, n
         if new:
-            self.watched, block.batches = min(self.watched, 16.0), float(n)
+            self.watched, block.batches = min(self.watched, 20.0), float(n)
         else:
             self.reference_age = max(n, int(min(block.batches, 1.0 / (self.q.batch * self.q.reference_rate))))
         if n == 0:

@@ -36,6 +36,7 @@ from ccmem.models.adaptive.columns import (
     in_doubt,
     latest,
     least_evidence,
+    longest_run,
     settle,
     squared_quantile,
     start,
@@ -273,7 +274,8 @@ def decide(state: Any, settings: Any, total: int) -> None:
 @kernel_in_place
 def race(state: Any, settings: Any, h: float) -> bool:
     """Whether a waiting block explains a certain shift so much better that it has returned; then ask for it."""
-    counters, n = state.counters, min(state.counters[STAYED], 3)
+    counters = state.counters
+    n = min(min(counters[STAYED], RING), longest_run(state.readings, state.ring, counters[LATEST], h))
     pointer, age, watched = counters[POINTER], float(counters[REFERENCE_AGE]), float(counters[WATCHED])
     gather(state.guess, state.ring, counters[LATEST], n)
     best: Any = np.int64(UNKNOWN)

@@ -51,12 +51,12 @@ class Tuning(NamedTuple):
     """A signature remembers as many samples as this is the part of."""
     reference_rate: float = 0.001
     """The same for the reference that follows."""
-    batch: int = 20
+    batch: int = 16
     least_batches: int = 3
     confirm_power: float = 0.25
     """A batch confirms a needless suspicion with probability ``false_alarm_every`` to minus this."""
     recall_batches: int = 5
-    most_batches: int = 10
+    most_batches: int = 12
     recall_level: float = 0.01
     """How often a returning task may seem not to fit clearly, ..."""
     new_level: float = 1e-6

@@ -203,7 +203,7 @@ def naive(
 
     def race(step: int) -> bool:
         nonlocal alarm, batches
-        n_batches, most, best = min(columns.stayed, 3), columns.h, -1
+        n_batches, most, best = min(columns.stayed, 5, columns.longest_run()), columns.h, -1
         for b, block in enumerate(known):
             if b != t and block.batches > 0.0:
                 gain = columns.gain(block, known[t], n_batches)
@@ -279,7 +279,7 @@ def naive(
             elif not strays(now, 0.0, 0.0):
                 against -= 1
             part, last = 1.0 / total, batches >= q.most_batches
-            speaks = columns.watched < 4.0 or columns.voice >= columns.h
+            speaks = columns.watched < 5.0 or columns.voice >= columns.h
             if against >= q.least_batches and speaks:
                 decide(step, total)
             elif against <= 0 or last:

@@ -1,4 +1,4 @@
-"""Memories of 0.1, which knew nothing of columns."""
+"""Memories of 0.1, which knew nothing of columns and looked at batches of 20."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from ccmem.models.adaptive.columns import N_KNOWN, N_READINGS, N_SLOT, RING
+from ccmem.models.adaptive.decision import BATCH_SHARE
 
+_OF_BATCHES = ("alarm", "batches", "against", "last", "filled")
+"""What 0.1 was counting towards batches longer than those of today: it begins anew."""
 _SINCE_COLUMNS = ("certain", "lead", "rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial")
 
 
@@ -18,8 +21,10 @@ def with_columns(fields: Any) -> Any:
         if "columns" in state or _SINCE_COLUMNS[0] in counters:
             return fields
         rows, width = state["means"].shape
+        scalars = np.append(state["scalars"], 0.0)
+        scalars[BATCH_SHARE] = 0.0
         empty = {
-            "scalars": np.append(state["scalars"], 0.0),
+            "scalars": scalars,
             "columns": np.zeros((rows, 2 * N_KNOWN, width)),
             "ages": np.zeros(rows),
             "readings": np.zeros((N_READINGS, width)),
@@ -28,7 +33,7 @@ def with_columns(fields: Any) -> Any:
         return {
             **fields,
             "state": {**state, **empty},
-            "counters": {**counters, **dict.fromkeys((*_SINCE_COLUMNS, "watched"), 0)},
+            "counters": {**counters, **dict.fromkeys((*_OF_BATCHES, *_SINCE_COLUMNS, "watched"), 0)},
         }
-    except (TypeError, KeyError, AttributeError, ValueError):
+    except (TypeError, LookupError, AttributeError, ValueError):
         return fields  # damaged: whoever reads it next says where
