@@ -22,7 +22,7 @@ def rows(text: bool = True) -> Any:
     rng = np.random.default_rng(3)
     key, time = np.tile(np.arange(N_KEYS), N_ROWS), np.repeat(np.arange(N_ROWS), N_KEYS)
     centres = rng.normal(size=(N_KEYS, 2, 3))
-    X = (centres[key, time // 90 % 2] + 0.1 * rng.normal(size=(len(key), 3))).astype(np.float32)
+    X = (centres[key, time // 80 % 2] + 0.1 * rng.normal(size=(len(key), 3))).astype(np.float32)
     machine = [f"m{k}" for k in key] if text else key
     return pa.table({"machine": machine, "time": time, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
 

@@ -270,8 +270,8 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    359 new 1
-    679 back to 0
+    335 new 1
+    671 back to 0
     """
 
     def __init__(

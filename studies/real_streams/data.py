@@ -151,6 +151,16 @@ def planted(seed: int) -> Iterator[tuple[str, Any]]:
         yield f"two columns of {n_columns} become correlated, .9", X
 
 
+def slow_return(seed: int, weight: float, deviations: float, over: int) -> tuple[Any, int, int]:
+    """Four autoregressive columns of which one moves at row 1,500 and is back ``over`` rows from row 2,500 on."""
+    onset, return_at = 1500, 2500
+    noise = np.sqrt(1 - weight**2) * np.random.default_rng(seed).normal(size=(4000, 4))
+    X = autoregressive(weight, noise)
+    X[onset:return_at, 1] += deviations
+    X[return_at : return_at + over, 1] += np.linspace(deviations, 0, over)
+    return X, onset, return_at
+
+
 # Streams of labelled samples from scikit-learn and River -------------------------------------------------------------
 
 

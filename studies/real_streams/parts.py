@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ PHASES = (0, 4, 8, 12, 16)
 SEEDS = 10
 ORDERS = 20
 """In how many other orders the recordings are laid end to end."""
-CONTROL_ROWS = 100_000
+CONTROL_ROWS, CONTROL_SEEDS = 100_000, 6
 SLOW_ROWS = 20_000
 OURS = "AdaptiveCCM"
 DETECTORS = [OURS, *(peer.name for peer in PEERS)]
@@ -213,11 +215,9 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
     """False alarms per 100,000 rows on streams in which nothing changes."""
     rows = []
     if names is None or OURS in names:
-        found = {name: len(memory(X).steps) * 100_000 / CONTROL_ROWS for name, X in data.controls(CONTROL_ROWS)}
-        rows.append({"detector": OURS, "setting": "defaults"} | found)
+        rows.append({"detector": OURS, "setting": "defaults"} | _needless(lambda X: memory(X).steps))
         for which, n in (("the first column", 1), ("all columns", None)):
-            streams = data.controls(CONTROL_ROWS)
-            found = {name: len(signal_changes(X[:, :n])[0]) * 100_000 / CONTROL_ROWS for name, X in streams}
+            found = _needless(lambda X, n=n: signal_changes(X[:, :n])[0])
             rows.append({"detector": OURS, "setting": f"behind WindowLayer, {which}"} | found)
         if names == [OURS]:
             return rows
@@ -231,6 +231,15 @@ def controls(folder: Path, names: list[str] | None = None) -> list[dict[str, Any
                 | {stream: len(detect(X).steps) * 100_000 / SLOW_ROWS for stream, X in streams}
             )
     return rows
+
+
+def _needless(told: Callable[[Any], list[int]]) -> dict[str, float]:
+    """Alarms per 100,000 rows of every control, mean over seeds."""
+    found: dict[str, float] = {}
+    for seed in range(CONTROL_SEEDS):
+        for name, X in data.controls(CONTROL_ROWS, seed=seed):
+            found[name] = found.get(name, 0.0) + len(told(X)) * 100_000 / CONTROL_ROWS / CONTROL_SEEDS
+    return found
 
 
 def planted(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -259,6 +268,29 @@ def planted(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]
                 row[f"return noticed{how}"] += bool(score.returned)
                 row[f"false{how}"] += score.false
     return list(rows.values())
+
+
+def slow_returns(folder: Path, names: list[str] | None = None) -> list[dict[str, Any]]:
+    """A fault that goes away little by little: is the block it began from in use again at the end?"""
+    rows = []
+    for weight, deviations, over in itertools.product((0.8, 0.95), (3, 5), (1, 200, 400)):
+        left = back = 0
+        for seed in range(2 * SEEDS):
+            X, onset, return_at = data.slow_return(seed, weight, deviations, over)
+            blocks = memory(X).blocks
+            here = blocks[return_at - 1] != blocks[onset - 1]
+            left, back = left + here, back + (here and blocks[-1] == blocks[onset - 1])
+        rows.append(
+            {
+                "one column of four, AR": weight,
+                "by deviations": deviations,
+                "back within rows": over,
+                "of": 2 * SEEDS,
+                "faults leave the block": int(left),
+                "of these in the old block at the end": int(back),
+            }
+        )
+    return rows
 
 
 # Labelled samples ----------------------------------------------------------------------------------------------------
@@ -327,6 +359,7 @@ PARTS = {
     "tep": tep,
     "controls": controls,
     "planted": planted,
+    "slow_returns": slow_returns,
     "columns": columns,
     "labelled": labelled,
     "segmented": segmented,

@@ -89,6 +89,7 @@ TABLES = {
     "tep": ("Tennessee Eastman, each run from an empty memory", _recordings),
     "controls": ("False alarms per 100,000 rows where nothing changes", _plain),
     "planted": ("Planted changes, one kind at a time", _plain),
+    "slow_returns": ("Returns that come little by little", _plain),
     "columns": ("Columns as they come", _plain),
     "labelled": ("Classes of scikit-learn and River in turn, twice", _plain),
     "segmented": ("Segmented signals (TSSB), covering", _segmented),

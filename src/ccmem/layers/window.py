@@ -10,11 +10,11 @@ one row of features comes out (see :mod:`ccmem.layers._signal`), and the window 
 >>> front = WindowLayer()
 >>> features = front.push(hum)
 >>> front.window_, front.hop_, features.shape  # two periods
-(80, 1, (2921, 10))
->>> soon, late, changed = features[100], features[1000], features[2000]
+(80, 2, (1461, 10))
+>>> soon, late, changed = features[50], features[500], features[1000]
 >>> bool(abs(late - soon).max() < 1e-9), bool(abs(changed - soon).max() > 1)
 (True, True)
->>> front.rows_of(2000)  # the rows that window 2000 is made of: the first, and the last
+>>> front.rows_of(1000)  # the rows that window 1000 is made of: the first, and the last
 (2000, 2079)
 """
 
@@ -51,8 +51,9 @@ class WindowLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: ign
         Rows in a window. "auto" waits for up to 1,024 rows (256 if the signal repeats clearly) and takes two of its
         periods, or 100 rows where there is no period.
     hop : int or None, default=None
-        Rows from one window to the next, at most a window; None means a fiftieth of it, so that windows overlap and a
-        change shows soon. What learns from them has to bear with neighbours that are alike, as ``AdaptiveCCM`` does.
+        Rows from one window to the next, at most a window; None means a 32nd of it, so that windows overlap and a
+        change shows soon, and an outlier is gone again after two batches of a memory. What learns from them has to bear
+        with neighbours that are alike, as ``AdaptiveCCM`` does.
 
     Attributes
     ----------

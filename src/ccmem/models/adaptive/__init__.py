@@ -1,6 +1,6 @@
 """CCM without thresholds: blocks told apart by two witnesses, and a bound on units.
 
-*Columns* see every column in its own units, by the level and the spread of batches of 20 rows. *Direction* sees the
+*Columns* see every column in its own units, by the level and the spread of batches of 16 rows. *Direction* sees the
 mean of x / |x|: weak changes in many columns at once. A stream that no longer fits the block in use makes the memory
 suspicious; batches confirm or dispel that; what is confirmed is a waiting block that returns, or a new one. The rule,
 step by step, is in docs/adaptive_rule.md, the arithmetic in the modules:

@@ -3,7 +3,7 @@
 A batch of b rows gives two features f for every column: its mean, and its spread sqrt(sum (x_t - x_t-1)^2 / 2b), which
 neither a level nor a trend within the batch touches. Both come with their error as the batch itself tells it (variance
 / b for the mean; by the fourth powers of the same differences for the spread), so that one outlier is never more than
-about one error away. For every feature, with prior = 4 batches in place of experience,
+about one error away. For every feature, with prior = 5 batches in place of experience,
 
     prediction  R + phi (f_before - R), R a reference over about a thousand rows, phi the correlation of f - R
     surprise    z^2 = e^2 / (V + e^2 / 2v), e = f - prediction, V its variance so far (with correlation that remains,
@@ -14,11 +14,10 @@ about one error away. For every feature, with prior = 4 batches in place of expe
 A run reaches h = ln(4 d N / b), one feature of 2 d either way, once in N rows (``false_alarm_every``) if nothing
 changed; z^2 <= h makes it three batches at least. From h / 3 on the feature learns nothing. At h the shift is certain;
 it is a change if two batches are at least half way there and if it is also further from R than the feature is used to
-wander: beyond the quantile of exp(-h) of Student's distribution, with the variance of f - R, its correlation r without
-the bias of few batches, and n (1 - r) / (1 + r) + 2 degrees of freedom from n batches. Slots wait where a feature is
-two thirds of the way by both. What is neither a change nor a return within ten batches is how this feature wanders,
-and R goes there. So nothing is ever hidden: a limit is a multiple of what one column has shown, and a larger shift
-exceeds it.
+wander: beyond the quantile of exp(-h) of Student's distribution, with the variance of f - R, its correlation r, and
+n (1 - r) / (1 + r) + 2 degrees of freedom from n batches. Slots wait where a feature is two thirds of the way by both.
+What is neither a change nor a return within twelve batches is how this feature wanders, and R goes there. So nothing is
+ever hidden: a limit is a multiple of what one column has shown, and a larger shift exceeds it.
 
 How a feature moves (V, the variance of f - R, both correlations) belongs to the sensor: there is one of each for the
 stream, which goes along from block to block, in proportion to the errors of batches there. A block knows the mean and

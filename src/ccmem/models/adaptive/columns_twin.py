@@ -293,7 +293,7 @@ class Columns:
         return found
 
     def settle(self, block: Known) -> None:
-        """Certain evidence that led to nothing stays certain; after ten batches the feature has wandered there."""
+        """Certain evidence that led to nothing stays certain; after twelve batches the feature has wandered there."""
         for kind, j in np.argwhere((self.h <= self.S) & self.ring[-1].heard()):
             self.S[kind, j] = self.h
             if self.run[kind, j] >= self.q.most_batches:
