@@ -318,7 +318,7 @@ def longest_run(readings: FloatArray, ring: FloatArray, now: int, h: float) -> i
         for j in range(ring.shape[1]):
             if running[EVIDENCE, j] >= h and not unknown(ring[N_SLOT * now + 2, j]):
                 longest = max(longest, running[RUN, j])
-    return np.int64(longest)
+    return int(longest)
 
 
 @kernel_in_place

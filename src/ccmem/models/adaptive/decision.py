@@ -259,7 +259,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
         begin(state, best, pointer, total)
         use(state, settings, best, total, True)
     elif last or (
-        counters[BATCHES] >= (settings.least_batches if counters[CERTAIN] else settings.recall_batches)
+        counters[BATCHES] >= (settings.least_batches + 1 if counters[CERTAIN] else settings.recall_batches)
         and (moved or max(by_column, misfit(state, settings, best, total, settings.z_recall)) <= 1.0)
     ):
         statistics = state.statistics[best]

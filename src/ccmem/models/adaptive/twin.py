@@ -192,7 +192,7 @@ def naive(
             signatures[target] = fresh
             use(target, total, True)
         elif last or (
-            batches >= (q.least_batches if certain else q.recall_batches)
+            batches >= (q.least_batches + 1 if certain else q.recall_batches)
             and (moved or max(by_column, misfit(signatures[best], total, z_recall)) <= 1.0)
         ):
             far = distance(candidate, signatures[best].mean)
