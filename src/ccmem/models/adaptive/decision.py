@@ -53,10 +53,12 @@ SIZE, BATCHES, AGAINST, LAST, FILLED, CERTAIN, LEAD = range(OWN_BLOCK, OWN_BLOCK
 deviation is that of the sample learned last (0: none, else its row + 1), and samples of the batch that is being filled
 without suspicion; whether a column has made the change certain, and how many rows before the
 candidate it began to."""
+BEGAN, OFF = range(OWN_BLOCK + 15, OWN_BLOCK + 17)
+"""Where a change began as the batches told that first showed it, and how far that may be off (0: there is none)."""
 OWN_COUNTERS = (
     *BlockMemory._own_counters,
     *["size", "batches", "against", "last", "filled", "certain", "lead"],
-    *["rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial", "watched"],
+    *["rows", "latest", "fresh", "stayed", "reference_age", "doubt", "partial", "watched", "began", "off"],
 )
 RECENT, REFERENCE, BATCH, CANDIDATE, DEVIATION = 0, 1, 2, 3, 4
 """Rows of ``vectors``; deviations take turns in two rows."""
@@ -95,7 +97,7 @@ def end_suspicion(state: Any, vector: int, weight: float, shared: float) -> None
     """End a suspicion with a mean of the latest samples as the recent one."""
     counters, scalars = state.counters, state.scalars
     counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[CERTAIN] = counters[LEAD] = 0
-    counters[LAST] = counters[FILLED] = 0
+    counters[LAST] = counters[FILLED] = counters[OFF] = 0
     copy_scaled(state.vectors[RECENT], state.vectors[vector], 1.0)
     scalars[RECENT_WEIGHT] = weight
     scalars[SHARED_WEIGHT] = scalars[REFERENCE_SHARED] = shared
@@ -113,6 +115,7 @@ def forget_direction(state: Any) -> None:
     for place in range(MOST_EVIDENCE):
         state.scalars[place] = 0.0
     counters[ALARM] = counters[BATCHES] = counters[AGAINST] = counters[LEAD] = counters[LAST] = counters[FILLED] = 0
+    counters[OFF] = 0
 
 
 @kernel_in_place
@@ -222,10 +225,20 @@ def thousandths(state: Any, settings: Any) -> int:
 
 
 @kernel_in_place
-def tell(state: Any, settings: Any, kind: int, block: int, evidence: int) -> None:
-    """Note a change to ``block``, where it began, and how sure it is; ``evidence``: rows that showed it."""
-    rows, off = rows_since_change(state, settings, evidence)
-    note(state.counters, state.journal, kind, state.counters[POINTER], block, rows, off, thousandths(state, settings))
+def see_onset(state: Any, settings: Any, evidence: int) -> None:
+    """Keep where a change began, unless it is known: batches that are waited for tell ever less of it."""
+    counters = state.counters
+    if counters[OFF] == 0:
+        rows, off = rows_since_change(state, settings, evidence)
+        counters[BEGAN], counters[OFF] = counters[SEEN] + 1 - rows, off
+
+
+@kernel_in_place
+def tell(state: Any, settings: Any, kind: int, block: int) -> None:
+    """Note a change to ``block``, where it began, and how sure it is."""
+    counters, sure = state.counters, thousandths(state, settings)
+    rows = counters[SEEN] + 1 - counters[BEGAN]
+    note(counters, state.journal, kind, counters[POINTER], block, rows, counters[OFF], sure)
 
 
 @kernel_in_place
@@ -234,6 +247,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
     counters = state.counters
     pointer, blocks, last = counters[POINTER], counters[BLOCKS], counters[BATCHES] >= settings.most_batches
     n, bound = min(counters[FRESH], RING), squared_quantile(evidence_for_change(state, settings))
+    see_onset(state, settings, total + counters[LEAD])
     if n > 0:
         gather(state.guess, state.ring, counters[LATEST], n)
     best: Any = np.int64(UNKNOWN)  # not a plain -1, for which functions would be compiled
@@ -249,13 +263,13 @@ def decide(state: Any, settings: Any, total: int) -> None:
     moved = least > 1.0 and best != UNKNOWN and has_moved(state, settings, best, by_column)
     if least > 1.0 and not moved:
         if settings.max_units == 0 or blocks < settings.max_units:
-            tell(state, settings, NEW_BLOCK, blocks, total + counters[LEAD])
+            tell(state, settings, NEW_BLOCK, blocks)
             counters[BLOCKS] += 1
             best = blocks
         elif best == UNKNOWN or misfit(state, settings, pointer, total, settings.z_new) <= least:
             best = pointer
         else:
-            tell(state, settings, RECALL, best, total + counters[LEAD])
+            tell(state, settings, RECALL, best)
         begin(state, best, pointer, total)
         use(state, settings, best, total, True)
     elif last or (
@@ -267,7 +281,7 @@ def decide(state: Any, settings: Any, total: int) -> None:
         if moved and distance > statistics[WANDER]:
             statistics[WANDER] = distance
             statistics[WANDER + 1] = 3.0 * distance * distance  # as of one dimension
-        tell(state, settings, RECALL, best, total + counters[LEAD])
+        tell(state, settings, RECALL, best)
         use(state, settings, best, total, False)
 
 
@@ -321,7 +335,8 @@ def answer(state: Any, settings: Any) -> None:
     if block == UNKNOWN:
         decide(state, settings, total)
     else:
-        tell(state, settings, RECALL, block, total)
+        see_onset(state, settings, total)
+        tell(state, settings, RECALL, block)
         use(state, settings, block, total, False)
     counters[SEEN] += 1
 

@@ -123,6 +123,7 @@ def naive(
         ) > fast + now.limit(now.drift, 1.0 / n + rr, z, z_w)
 
     columns, known = Columns(X.shape[1], false_alarm_every, q), [Known(X.shape[1])]
+    onset: tuple[int, int] | None = None  # where a change began, and how far that may be off, once it shows
     certain, lead = False, 0  # whether a column has made the change certain, and rows before the candidate
 
     def misfit(s: Signature, total: int, z: float) -> float:
@@ -132,6 +133,16 @@ def naive(
         ratio = max(columns.voice / columns.h, misfit(signatures[t], total, z_new), 1.0)
         return float(np.rint(1000.0 * min(ratio, 50.0))) / 1000.0
 
+    def see_onset(step: int, evidence: int) -> None:
+        nonlocal onset
+        if onset is None:
+            rows, off = columns.began(known[t], evidence)
+            onset = step - rows, off
+
+    def tell(kind: str, step: int, target: int, total: int) -> None:
+        assert onset is not None
+        events.append(Event(kind, step, t, target, step - onset[0], onset[1], -1, sure(total)))
+
     def propose(n_batches: int) -> None:
         nonlocal candidate, spread, batches, alarm
         candidate = columns.latest(n_batches).direction.astype(X.dtype)
@@ -140,16 +151,18 @@ def naive(
         alarm = n_batches * q.batch + 1
 
     def use(target: int, total: int, new: bool) -> None:
-        nonlocal t, alarm, batches, against, filled, previous, certain, lead, w, ww, wb, share, r, count, rr, wr
+        nonlocal t, alarm, batches, against, filled, previous, certain, lead, w, ww, wb, share, r, count, rr, wr, onset
         columns.go_on(known[target], known[t], min(columns.fresh, 5), new)
         part = 1.0 / total
         alarm = batches = against = filled = lead = 0
+        onset = None
         certain, t, previous, w, ww, wb, share = False, target, None, candidate, part, part if new else 0.0, 0.0
         r, count, rr, wr = candidate, float(total), part, part
 
     def decide(step: int, total: int) -> None:
         part, last, now = 1.0 / total, batches >= q.most_batches, signatures[t]
         n_batches, least, best, by_column = min(columns.fresh, 5), math.inf, -1, 0.0
+        see_onset(step, total + lead)
         for b, s in enumerate(signatures):
             if b != t:
                 column = columns.misfit(known[b], n_batches)
@@ -178,15 +191,13 @@ def naive(
             target = best
             if max_units is None or len(signatures) < max_units:
                 target = len(signatures)
-                events.append(
-                    Event("new_block", step, t, target, *columns.began(known[t], total + lead), -1, sure(total))
-                )
+                tell("new_block", step, target, total)
                 signatures.append(now)
                 known.append(Known(X.shape[1]))
             elif best < 0 or misfit(now, total, z_new) <= least:
                 target = t
             else:
-                events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead), -1, sure(total)))
+                tell("recall", step, best, total)
             fresh = Signature(candidate, float(total), spread, part)
             fresh.wander, fresh.drift, fresh.fast = now.wander, now.drift, now.fast
             signatures[target] = fresh
@@ -198,7 +209,7 @@ def naive(
             far = distance(candidate, signatures[best].mean)
             if moved and far > signatures[best].wander[0]:
                 signatures[best].wander = (far, 3.0 * far * far)
-            events.append(Event("recall", step, t, best, *columns.began(known[t], total + lead), -1, sure(total)))
+            tell("recall", step, best, total)
             use(best, total, False)
 
     def race(step: int) -> bool:
@@ -216,12 +227,14 @@ def naive(
         if misfit(signatures[best], total, z_new) > 1.0:
             alarm = batches = 0
             return False
-        events.append(Event("recall", step, t, best, *columns.began(known[t], total), -1, sure(total)))
+        see_onset(step, total)
+        tell("recall", step, best, total)
         use(best, total, False)
         return True
 
     def judge(step: int) -> bool:
         nonlocal alarm, batches, against, filled, previous, certain, lead, w, ww, wb, batch, share, r, count, rr, wr
+        nonlocal onset
         columns.close()
         for name, column, rows, off in columns.tell(step, false_alarm_every):
             events.append(Event(name, step, t, t, rows, off, column))
@@ -237,6 +250,7 @@ def naive(
             w = r = batch = nothing
             ww = wb = count = rr = wr = share = 0.0
             alarm = batches = against = filled = lead = 0
+            onset = None
         columns.see_doubt(known[t], reference_age)
         if evidence < columns.h:
             return False
@@ -288,6 +302,7 @@ def naive(
                     now.wander = now.observed(now.wander, distance(candidate, now.mean), part + now.weight, rate)
                     now.drift = now.observed(now.drift, distance(candidate, r), part + rr, rate)
                 alarm = batches = against = filled = 0
+                onset = None
                 previous, w, ww, wb, wr, share = None, batch, 1.0 / within, 0.0, 0.0, 0.0
             continue
         a = max(q.recent_rate, min(1.0, 4.0 / (now.count + 1.0)))

@@ -33,7 +33,7 @@ def with_columns(fields: Any) -> Any:
         return {
             **fields,
             "state": {**state, **empty},
-            "counters": {**counters, **dict.fromkeys((*_OF_BATCHES, *_SINCE_COLUMNS, "watched"), 0)},
+            "counters": {**counters, **dict.fromkeys((*_OF_BATCHES, *_SINCE_COLUMNS, "watched", "began", "off"), 0)},
         }
     except (TypeError, LookupError, AttributeError, ValueError):
         return fields  # damaged: whoever reads it next says where
