@@ -271,7 +271,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
     335 new 1
-    671 back to 0
+    687 back to 0
     """
 
     def __init__(
