@@ -106,7 +106,7 @@ def test_what_is_not_bytes_of_a_model_is_refused() -> None:
         ('"wins":["U8",100]', '"wins":["BOOL",100]', "truth value"),
         ('"wins":["U8",100]', '"wins":["I8",100]', "wins is not an array of int64"),
         ('{"$arrays":{', '{"$arrays":[{', "JSON"),
-        ('"$counts":[["U16",20]', '"$counts":[["U16",19]', "shorter"),
+        ('"$counts":[["U16",22]', '"$counts":[["U16",21]', "shorter"),
         ('"n_slots":25', '"n_slots":24', "more than n_slots=24 units"),
     ],
 )
