@@ -40,10 +40,12 @@ def read(readings: FloatArray, X: FloatArray, begins: bool, anew: bool) -> None:
             for j in range(before.shape[0]):
                 reference[j] = before[j] = X[0, j]
     r = 0
-    while r + 4 <= X.shape[0]:
+    while r + 8 <= X.shape[0]:
         a, b, c, d = X[r], X[r + 1], X[r + 2], X[r + 3]
-        add_four(*sums, before, reference, a, b, c, d, scale_of(a), scale_of(b), scale_of(c), scale_of(d))
-        r += 4
+        e, f, g, h = X[r + 4], X[r + 5], X[r + 6], X[r + 7]
+        scales = scale_of(a), scale_of(b), scale_of(c), scale_of(d), scale_of(e), scale_of(f), scale_of(g), scale_of(h)
+        add_eight(*sums, before, reference, a, b, c, d, e, f, g, h, *scales)
+        r += 8
     while r < X.shape[0]:
         add_one(*sums, before, reference, X[r], scale_of(X[r]))
         r += 1
@@ -79,7 +81,7 @@ def add_one(
 
 
 @kernel_apart
-def add_four(
+def add_eight(
     total: FloatArray,
     squares: FloatArray,
     fourths: FloatArray,
@@ -90,26 +92,48 @@ def add_four(
     b: FloatArray,
     c: FloatArray,
     d: FloatArray,
+    e: FloatArray,
+    f: FloatArray,
+    g: FloatArray,
+    h: FloatArray,
     scale_a: float,
     scale_b: float,
     scale_c: float,
     scale_d: float,
+    scale_e: float,
+    scale_f: float,
+    scale_g: float,
+    scale_h: float,
 ) -> None:
-    """The same with four rows."""
+    """The same with eight rows."""
     for j in range(a.shape[0]):
-        first, second, third, fourth = np.float64(a[j]), np.float64(b[j]), np.float64(c[j]), np.float64(d[j])
         level, was = reference[j], before[j]
-        total[j] = total[j] + (first - level) + (second - level) + (third - level) + (fourth - level)
-        direction[j] = direction[j] + scale_a * first + scale_b * second + scale_c * third + scale_d * fourth
-        w, x, y, z = (
-            (first - was) * (first - was),
-            (second - first) * (second - first),
-            (third - second) * (third - second),
-            (fourth - third) * (fourth - third),
-        )
-        squares[j] = squares[j] + w + x + y + z
-        fourths[j] = fourths[j] + w * w + x * x + y * y + z * z
-        before[j] = fourth
+        s, q, v, u = total[j], squares[j], fourths[j], direction[j]
+        value = np.float64(a[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_a * value, value
+        value = np.float64(b[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_b * value, value
+        value = np.float64(c[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_c * value, value
+        value = np.float64(d[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_d * value, value
+        value = np.float64(e[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_e * value, value
+        value = np.float64(f[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_f * value, value
+        value = np.float64(g[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_g * value, value
+        value = np.float64(h[j])
+        step = (value - was) * (value - was)
+        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_h * value, value
+        total[j], squares[j], fourths[j], direction[j], before[j] = s, q, v, u, was
 
 
 @kernel_in_place

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from ccmem._typing import FloatArray
-from ccmem.kernels.competition import highest
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.kernels.lanes import largest_sum
 from ccmem.models._blocks import OWN_BLOCK
 
 ROWS, LATEST, FRESH, STAYED, REFERENCE_AGE, DOUBT, PARTIAL, WATCHED = range(OWN_BLOCK + 7, OWN_BLOCK + 15)
@@ -49,7 +49,7 @@ REFERENCE, STRAY, MISS, EVIDENCE, RUN, PULL, ERROR, REACH, CARRY, ECHO, N_RUNNIN
 """R, the latest f - R and e; S, the batches behind it and the sum of their z; variance of e, of f - R; products with
 the one before of f - R, of e."""
 N_READINGS = RUNNING + 2 * N_RUNNING
-RING, N_SLOT = 5, 5
+RING, N_SLOT = 4, 5
 """The latest batches: mean, spread, the errors of both, and the mean direction."""
 N_GUESS = 4
 """Rows of ``guess``, the mean of the latest batches: as the first of a slot."""
@@ -148,7 +148,8 @@ def weigh(
         max(1.0 / (batches + 1.0), slowest),
         max(1.0 / (reference_age + 1.0), reference_rate),
     )
-    return running[EVIDENCE, start + highest(running[EVIDENCE][part], stop - start)] if watched >= PRIOR else 0.0
+    evidence = running[EVIDENCE][part]
+    return 0.5 * largest_sum(evidence, evidence)
 
 
 @kernel_apart
@@ -176,50 +177,48 @@ def weigh_columns(
     level_rate: float,
     reference_rate: float,
 ) -> None:
-    """Every column alike and without branches: the processor does eight at a time."""
-    trust, tails = watched / (watched + PRIOR), 2.0 * (watched + PRIOR)
-    active, bounds = watched >= PRIOR, watched >= 2.0
+    """Every column alike and without branches: the processor does several at a time."""
+    trust, tails = watched / (watched + PRIOR), 0.5 / (watched + PRIOR)
+    most_square, outlier = h if watched >= PRIOR else 0.0, OUTLIER if watched >= 2.0 else np.inf
+    pause = h / 3.0 if learns else -1.0
     for j in range(features.shape[0]):
         f, error, reach, before = features[j], errors[j], reaches[j], strays[j]
         stray = f - references[j]
         floor = max(noises[j], TINY)
         variance = max(misses[j], floor)
         phi = min(max(trust * carries[j] / (reach + TINY), 0.0), MOST_CORRELATION)
-        left = min(max(trust * echoes[j] / variance, 0.0), MOST_CORRELATION)
+        left = min(max(trust * echoes[j], 0.0), MOST_CORRELATION * variance)
         e = stray - phi * before
         square = e * e
         # evidence
         was, run, pull = evidences[j], runs[j], pulls[j]
-        z = np.sqrt(min(square / (max(variance * (1.0 + 2.0 * left) * unsure, error) + square / tails + TINY), h))
+        z = np.sqrt(min(square / (max((variance + 2.0 * left) * unsure, error) + square * tails + TINY), most_square))
         signed = z if e > 0.0 else -z
         k = max(1.0, abs(pull) / max(run, 1.0))
-        goes_on = was > 0.0
-        evidence = was + ((k * signed if pull > 0.0 else -k * signed) - 0.5 * k * k) if goes_on else was
-        begins = evidence <= 0.0
+        evidence = was + ((k * signed if pull > 0.0 else -k * signed) - 0.5 * k * k)
+        begins = was <= 0.0 or evidence <= 0.0
         evidence = max(0.0, z - 0.5) if begins else evidence
-        evidence = evidence if active else was
         evidences[j] = evidence
-        more = run + 1.0 if goes_on else run
-        runs[j] = (1.0 if begins else more) if active else run
-        further = pull + signed if goes_on else pull
-        pulls[j] = (signed if begins else further) if active else pull
+        runs[j] = 1.0 if begins else run + 1.0
+        pulls[j] = signed if begins else pull + signed
         # learning
-        keeps = not learns or 3.0 * evidence > h
-        most = OUTLIER * max(variance, error)
+        keeps = evidence > pause
+        step, level_step = 0.0 if keeps else rate, 0.0 if keeps else level_rate
+        most = outlier * max(variance, error)
         furthest = np.sqrt(most)
-        e = (furthest if e > 0.0 else -furthest) if bounds and square > most else e
-        most = OUTLIER * max(max(reach, floor), error)
+        e = (furthest if e > 0.0 else -furthest) if square > most else e
+        most = outlier * max(max(reach, floor), error)
         furthest = np.sqrt(most)
-        bounded = (furthest if stray > 0.0 else -furthest) if bounds and stray * stray > most else stray
+        bounded = (furthest if stray > 0.0 else -furthest) if stray * stray > most else stray
         away = f - levels[j]
-        misses[j] += 0.0 if keeps else rate * (e * e - misses[j])
-        echoes[j] += 0.0 if keeps else rate * (e * last[j] - echoes[j])
-        reaches[j] += 0.0 if keeps else rate * (bounded * bounded - reach)
-        carries[j] += 0.0 if keeps else rate * (bounded * before - carries[j])
+        misses[j] += step * (e * e - misses[j])
+        echoes[j] += step * (e * last[j] - echoes[j])
+        reaches[j] += step * (bounded * bounded - reach)
+        carries[j] += 0.0 if keeps else rate * (bounded * before - carries[j])  # may be too large a number
         references[j] += 0.0 if keeps else reference_rate * stray
         sways[j] += 0.0 if keeps else level_rate * ((1.0 - level_rate) * away * away - sways[j])
-        levels[j] += 0.0 if keeps else level_rate * away
-        noises[j] += 0.0 if keeps else level_rate * (error - noises[j])
+        levels[j] += level_step * away
+        noises[j] += level_step * (error - noises[j])
         strays[j] = stray
         last[j] = 0.0 if keeps else e
 

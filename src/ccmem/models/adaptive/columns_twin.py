@@ -123,7 +123,7 @@ class Columns:
             error = np.array([variance / n + rounding, variance * share + rounding])
         f, held = np.array([mean, np.sqrt(variance)]), self.ring[-1].f if self.ring else np.zeros((2, self.width))
         f, error = np.where(silent, held, f), np.where(silent, SILENT, error)
-        self.ring = [*self.ring, Batch(f, error, direction / b)][-5:]
+        self.ring = [*self.ring, Batch(f, error, direction / b)][-4:]
         self.rows, self.directions = [], []
         self.fresh += 1 - self.partial
         self.partial = 0
@@ -175,25 +175,19 @@ class Columns:
         V = np.maximum(self.error, floor)
         trust = self.watched / (self.watched + 5.0)
         phi = np.clip(trust * self.carry / (self.reach + TINY), 0.0, 0.95)
-        left = np.clip(trust * self.echo / V, 0.0, 0.95)
+        left = np.minimum(np.maximum(trust * self.echo, 0.0), 0.95 * V)
         e = stray - phi * self.stray
-        if self.watched >= 5.0:
-            spread = np.maximum(V * (1.0 + 2.0 * left) * (1.0 + 1.0 / self.reference_age), error)
-            z = np.sqrt(np.minimum(e * e / (spread + e * e / (2.0 * (self.watched + 5.0)) + TINY), h))
-            signed = np.where(e > 0.0, z, -z)
-            running = self.S > 0.0
-            k = np.maximum(1.0, np.abs(self.pull) / np.maximum(self.run, 1.0))
-            further = self.S + (np.where(self.pull > 0.0, k * signed, -k * signed) - 0.5 * k * k)
-            self.S = np.where(running, further, self.S)
-            self.run = np.where(running, self.run + 1.0, self.run)
-            self.pull = np.where(running, self.pull + signed, self.pull)
-            begins = self.S <= 0.0
-            self.S = np.where(begins, np.maximum(0.0, z - 0.5), self.S)
-            self.run, self.pull = np.where(begins, 1.0, self.run), np.where(begins, signed, self.pull)
-        most = float(self.S[:, ~same].max(initial=0.0)) if self.watched >= 5.0 else 0.0
-        keeps = h < 3.0 * self.S
-        if not learns:
-            keeps[:] = True
+        spread = np.maximum((V + 2.0 * left) * (1.0 + 1.0 / self.reference_age), error)
+        furthest = h if self.watched >= 5.0 else 0.0
+        z = np.sqrt(np.minimum(e * e / (spread + e * e * (0.5 / (self.watched + 5.0)) + TINY), furthest))
+        signed = np.where(e > 0.0, z, -z)
+        k = np.maximum(1.0, np.abs(self.pull) / np.maximum(self.run, 1.0))
+        further = self.S + (np.where(self.pull > 0.0, k * signed, -k * signed) - 0.5 * k * k)
+        begins = (self.S <= 0.0) | (further <= 0.0)
+        self.S = np.where(begins, np.maximum(0.0, z - 0.5), further)
+        self.run, self.pull = np.where(begins, 1.0, self.run + 1.0), np.where(begins, signed, self.pull + signed)
+        most = float(self.S[:, ~same].max(initial=0.0))
+        keeps = h / 3.0 < self.S if learns else np.full(self.S.shape, True)
         keeps |= same
         if self.watched >= 2.0:
             e = np.where(e * e > 16.0 * np.maximum(V, error), np.copysign(np.sqrt(16.0 * np.maximum(V, error)), e), e)
@@ -257,7 +251,7 @@ class Columns:
 
     def strangeness(self, block: Known, reference_age: float, kind: int, j: int) -> float:
         """z^2 of how far its run has taken a feature, by how far it wanders."""
-        n = min(int(self.run[kind, j]), 5)
+        n = min(int(self.run[kind, j]), 4)
         away = self.latest(n).f[kind, j] - self.R[kind, j]
         V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
         r = min(max(self.carry[kind, j] / V, 0.0), 0.98)
@@ -282,7 +276,7 @@ class Columns:
                 if self.S[kind, j] < self.h or not self.ring[-1].heard()[j]:
                     continue
                 run, R = int(self.run[kind, j]), self.R[kind, j]
-                n = min(run, 5)
+                n = min(run, 4)
                 strays = [batch.f[kind, j] - R for batch in self.ring[::-1][:n]]
                 near = 0
                 while near < n and not strays[near] * strays[0] < 0.5 * strays[0] * strays[0]:
@@ -297,7 +291,7 @@ class Columns:
         for kind, j in np.argwhere((self.h <= self.S) & self.ring[-1].heard()):
             self.S[kind, j] = self.h
             if self.run[kind, j] >= self.q.most_batches:
-                n = min(int(self.run[kind, j]), 5)
+                n = min(int(self.run[kind, j]), 4)
                 away = self.latest(n).f[kind, j] - self.R[kind, j]
                 V = max(self.reach[kind, j], self.error[kind, j], block.noise[kind, j], TINY)
                 rate = max(n / (self.watched + n), self.q.batch * self.q.slowest_rate)
@@ -398,8 +392,8 @@ class Columns:
         self.carry, self.echo = ratio * self.carry, ratio * self.echo
         if not new:
             away, doubt = f - block.level, np.maximum(np.maximum(self.error, block.noise), guess.error) / n
-            moved = away * away - 9.0 * (doubt + block.sway)
-            wander = np.maximum(np.maximum(block.sway - self.error, moved), 0.0)
+            slow = np.maximum(block.sway - self.error, 0.0)
+            wander = np.maximum(slow, away * away - 9.0 * (doubt + slow))
             f = block.level + wander / (wander + doubt + TINY) * away
         self.R = np.where(silent, expected, f)
         self.stray = np.where(silent | ~self.ring[-1].heard(), 0.0, self.ring[-1].f - f)

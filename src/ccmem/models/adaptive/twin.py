@@ -152,7 +152,7 @@ def naive(
 
     def use(target: int, total: int, new: bool) -> None:
         nonlocal t, alarm, batches, against, filled, previous, certain, lead, w, ww, wb, share, r, count, rr, wr, onset
-        columns.go_on(known[target], known[t], min(columns.fresh, 5), new)
+        columns.go_on(known[target], known[t], min(columns.fresh, 4), new)
         part = 1.0 / total
         alarm = batches = against = filled = lead = 0
         onset = None
@@ -161,7 +161,7 @@ def naive(
 
     def decide(step: int, total: int) -> None:
         part, last, now = 1.0 / total, batches >= q.most_batches, signatures[t]
-        n_batches, least, best, by_column = min(columns.fresh, 5), math.inf, -1, 0.0
+        n_batches, least, best, by_column = min(columns.fresh, 4), math.inf, -1, 0.0
         see_onset(step, total + lead)
         for b, s in enumerate(signatures):
             if b != t:
@@ -214,7 +214,7 @@ def naive(
 
     def race(step: int) -> bool:
         nonlocal alarm, batches
-        n_batches, most, best = min(columns.stayed, 5, columns.longest_run()), columns.h, -1
+        n_batches, most, best = min(columns.stayed, 4, columns.longest_run()), columns.h, -1
         for b, block in enumerate(known):
             if b != t and block.batches > 0.0:
                 gain = columns.gain(block, known[t], n_batches)

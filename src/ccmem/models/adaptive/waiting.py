@@ -32,7 +32,7 @@ from ccmem.models.adaptive.columns import (
 )
 
 FAR = 9.0
-"""A level that is so many variances of a batch away has moved."""
+"""A level that is so many times its error and its slow wandering away, squared, has moved."""
 
 
 @kernel_in_place
@@ -151,8 +151,8 @@ def go_on(
                 expected = running[REFERENCE, j] if unknown(block[SWAY, j]) else block[LEVEL, j]
             elif not new:
                 away, doubt = expected - block[LEVEL, j], max(max(running[ERROR, j], block[NOISE, j]), error) / n
-                moved = away * away - FAR * (doubt + block[SWAY, j])
-                wander = max(max(block[SWAY, j] - running[ERROR, j], moved), 0.0)
+                slow = max(block[SWAY, j] - running[ERROR, j], 0.0)
+                wander = max(slow, away * away - FAR * (doubt + slow))
                 expected = block[LEVEL, j] + wander / (wander + doubt + TINY) * away
             for k in range(STRAY, ERROR):
                 running[k, j] = 0.0
