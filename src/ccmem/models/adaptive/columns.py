@@ -41,7 +41,9 @@ ROWS, LATEST, FRESH, STAYED, REFERENCE_AGE, DOUBT, PARTIAL, WATCHED = range(OWN_
 and since the block came into use; batches behind the reference; whether slots wait for the evidence; whether the batch
 being filled began before suspicion did; batches behind the variances of the stream."""
 LEVEL, SWAY, NOISE, N_KNOWN = range(4)
-"""What a block knows of a feature: mean and variance of f, and the error of a batch; of means, then of spreads."""
+HOME, N_BLOCK = 2 * N_KNOWN, 2 * N_KNOWN + 1
+"""What a block knows of a feature: mean and variance of f, and the error of a batch; of means, then of spreads; and the
+levels of means that it began with."""
 SUM, SQUARES, FOURTHS, BEFORE, DIRECTION, RUNNING = range(6)
 """Rows of ``readings``: sums over the batch being filled, the row before, the sum of directions; then for means, and
 again for spreads: """
@@ -114,6 +116,9 @@ def start(known: FloatArray, readings: FloatArray, batch: FloatArray, block_too:
                 running[k, j] = 0.0
             if not silent:
                 running[REFERENCE, j] = batch[kind, j]
+    if block_too:
+        for j in range(batch.shape[1]):
+            known[HOME, j] = known[LEVEL, j]
 
 
 @kernel_in_place

@@ -18,11 +18,13 @@ class Known:
 
     def __init__(self, width: int) -> None:
         self.level, self.sway, self.noise = np.zeros((3, 2, width))
+        self.home = np.zeros(width)  # the means it began with
         self.batches = 0.0
 
     def rows(self) -> FloatArray:
         """As the kernel lays them out."""
-        return np.concatenate([[row[kind] for row in (self.level, self.sway, self.noise)] for kind in range(2)])
+        rows = [[row[kind] for row in (self.level, self.sway, self.noise)] for kind in range(2)]
+        return np.concatenate([*rows, [self.home]])
 
 
 class Batch(NamedTuple):
@@ -158,6 +160,7 @@ class Columns:
         if block.batches == 0.0:
             block.__init__(self.width)  # type: ignore[misc]
             block.level, block.noise = np.where(heard, f, 0.0), np.where(heard, error, 0.0)
+            block.home = block.level[0].copy()
             block.sway, block.batches = np.where(heard, np.zeros((2, self.width)), SILENT), 1.0
             self.error, self.reach, self.carry, self.echo = np.zeros((4, 2, self.width))
         self.R, self.reference_age = np.where(heard, f, self.R), 1
@@ -221,6 +224,7 @@ class Columns:
             self.carry, self.echo = (np.where(first, 0.0, old) for old in (self.carry, self.echo))
             block.level, block.sway = np.where(new, f, block.level), np.where(new, 0.0, block.sway)
             block.noise, self.R = np.where(new, error, block.noise), np.where(new, f, self.R)
+            block.home = np.where(new, f[0], block.home)
             self.S, self.run, self.pull, self.stray, self.miss = (
                 np.where(new, 0.0, old) for old in (self.S, self.run, self.pull, self.stray, self.miss)
             )
@@ -228,6 +232,10 @@ class Columns:
             self.reference_age += 1
             block.batches += 1.0
             self.watched += 1.0
+            if block.batches <= 1.0 / (self.q.batch * self.q.reference_rate):
+                block.home = block.level[0] + 0.0
+            elif self.stayed % self.q.most_batches == 0:
+                block.home = block.level[0] + (1.0 - self.q.most_batches * slowest) * (block.home - block.level[0])
         self.voice = most
         return most
 
@@ -350,17 +358,22 @@ class Columns:
             off += b
         return round(rows), math.ceil(off)
 
-    def gain(self, block: Known, now: Known, n: int) -> float:
-        """By how much a block explains the latest n batches better than the reference: by one feature, or by all."""
+    def gain(self, block: Known, now: Known, n: int, at_home: bool) -> float:
+        """By how much a block explains the latest n batches better than the reference: by one feature, or by all.
+
+        ``at_home``: better than the home of the block in use, by one mean.
+        """
         guess = self.guess(n)
         V = np.maximum(self.error, np.maximum(block.noise, now.noise))
         V = np.maximum(V, guess.error) + np.maximum(block.sway - self.error, 0.0) + TINY
         here, there = (guess.f - self.R) ** 2, (guess.f - block.level) ** 2
+        if at_home:
+            here, there, V = (guess.f[:1] - now.home) ** 2, there[:1], V[:1]
         tails = 2.0 * (self.watched + 5.0)
         gains = np.minimum(here / (V + here / tails), self.h) - np.minimum(there / (V + there / tails), self.h)
         weight = 0.5 * n / (1.0 + n / min(block.batches, float(self.reference_age)))
         together = sum(gains.ravel().tolist())
-        return max(float((weight * gains).max()), weight * together) if together > 0.0 else 0.0
+        return max(float((weight * gains).max()), 0.0 if at_home else weight * together) if together > 0.0 else 0.0
 
     def longest_run(self) -> int:
         """Batches since the first of the features whose shift is certain began to go."""
@@ -384,6 +397,7 @@ class Columns:
         expected = self.R if new else np.where(block.sway < 1e300, block.level, self.R)
         if new:
             block.level = np.where(silent, expected, f)
+            block.home = block.level[0].copy()
             block.sway = np.where(silent, np.full_like(f, SILENT), 0.0)
             block.noise = np.where(silent, noise, np.maximum(guess.error, noise))
         known = (noise > 0.0) & (block.noise > 0.0)

@@ -46,7 +46,7 @@ from ccmem.models.adaptive.merging import TO_FIND, UNKNOWN
 from ccmem.models.adaptive.missing import close_some, forget_waiting, hear, next_heard, tally
 from ccmem.models.adaptive.onset import rows_since_change
 from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
-from ccmem.models.adaptive.waiting import better_by, column_distance, column_misfit, gather, go_on
+from ccmem.models.adaptive.waiting import better_by, column_distance, column_misfit, gather, go_home, go_on, move_home
 
 SIZE, BATCHES, AGAINST, LAST, FILLED, CERTAIN, LEAD = range(OWN_BLOCK, OWN_BLOCK + 7)
 """Own places in ``counters``: units of the block in use, full batches of a suspicion and how many are against, which
@@ -143,6 +143,12 @@ def evidence_for_change(state: Any, settings: Any) -> float:
 
 
 @kernel_in_place
+def reference_span(settings: Any) -> float:
+    """Batches that a reference, and the home of a block, is the mean of."""
+    return 1.0 / (settings.batch * settings.reference_rate)
+
+
+@kernel_in_place
 def use_columns(state: Any, settings: Any, block: int, before: int, n: int, new: bool) -> None:
     """Go on with ``block``, the latest n batches being what is known of its columns now."""
     counters = state.counters
@@ -153,8 +159,7 @@ def use_columns(state: Any, settings: Any, block: int, before: int, n: int, new:
         counters[WATCHED] = min(counters[WATCHED], np.int64(INHERITED))
         state.ages[block] = n
     else:  # levels that a block knows are not learned anew from a few batches
-        span = 1.0 / (settings.batch * settings.reference_rate)
-        counters[REFERENCE_AGE] = max(n, np.int64(min(state.ages[block], span)))
+        counters[REFERENCE_AGE] = max(n, np.int64(min(state.ages[block], reference_span(settings))))
     if n > 0:
         last = N_SLOT * counters[LATEST]
         gather(state.guess, state.ring, counters[LATEST], n)
@@ -286,10 +291,16 @@ def decide(state: Any, settings: Any, total: int) -> None:
 
 
 @kernel_in_place
-def race(state: Any, settings: Any, h: float) -> bool:
-    """Whether a waiting block explains a certain shift so much better that it has returned; then ask for it."""
+def race(state: Any, settings: Any, h: float, at_home: bool) -> bool:
+    """Whether a waiting block explains a certain shift so much better that it has returned; then ask for it.
+
+    ``at_home``: no shift is certain, but the block in use may have followed a return that came little by little. It is
+    held to the levels that it began with, and if one has returned, to these it goes back.
+    """
     counters = state.counters
-    n = min(min(counters[STAYED], RING), longest_run(state.readings, state.ring, counters[LATEST], h))
+    n: Any = np.int64(RING)
+    if not at_home:
+        n = min(min(counters[STAYED], RING), longest_run(state.readings, state.ring, counters[LATEST], h))
     pointer, age, watched = counters[POINTER], float(counters[REFERENCE_AGE]), float(counters[WATCHED])
     gather(state.guess, state.ring, counters[LATEST], n)
     best: Any = np.int64(UNKNOWN)
@@ -297,7 +308,7 @@ def race(state: Any, settings: Any, h: float) -> bool:
     for block in range(counters[BLOCKS]):
         known, batches = state.columns[block], state.ages[block]
         if block != pointer and batches > 0.0:
-            gain = better_by(known, now, state.readings, state.guess, batches, watched, age, n, h)
+            gain = better_by(known, now, state.readings, state.guess, batches, watched, age, n, h, at_home)
             if gain > most and column_misfit(known, state.readings, state.guess, batches, n, bound) <= 1.0:
                 best, most = block, gain
     if best == UNKNOWN:
@@ -307,6 +318,9 @@ def race(state: Any, settings: Any, h: float) -> bool:
     if misfit(state, settings, best, total, settings.z_new) > 1.0:
         counters[ALARM] = counters[BATCHES] = 0
         return False
+    if at_home:
+        go_home(now)
+        state.ages[pointer] = min(state.ages[pointer], reference_span(settings))
     ask(state, best, total)
     return True
 
@@ -400,12 +414,17 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
         state.ages[pointer] += 1.0
         counters[WATCHED] += 1
         watched += 1.0
+        if state.ages[pointer] <= reference_span(settings):
+            move_home(known, 0.0)
+        elif counters[STAYED] % settings.most_batches == 0:
+            move_home(known, 1.0 - settings.most_batches * slowest)
     state.scalars[MOST_EVIDENCE] = most
     counters[DOUBT] = 0
     if 3.0 * most >= 2.0 * h and in_doubt(known, readings, ring, slot, watched, reference_age, h):
         counters[DOUBT] = 1
     if most < h:
-        return False
+        now_and_then = counters[STAYED] % settings.most_batches == 0
+        return now_and_then and counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h, True)
     feature, n, run = departure(known, readings, ring, slot, watched, reference_age, h)
     if feature >= 0:
         counters[AGAINST], counters[CERTAIN] = settings.least_batches, 1
@@ -413,7 +432,7 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
         candidate_of_batches(state, settings, n)
         ask(state, UNKNOWN, n * settings.batch)
         return True
-    if counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h):
+    if counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h, False):
         return True
     settle(known, readings, ring, slot, watched, slowest, h, settings.most_batches)
     return False

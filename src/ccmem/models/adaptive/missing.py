@@ -38,6 +38,7 @@ from ccmem.models.adaptive.columns import (
     ECHO,
     ERROR,
     FOURTHS,
+    HOME,
     LEVEL,
     N_KNOWN,
     N_RUNNING,
@@ -164,6 +165,7 @@ def hear(known: FloatArray, readings: FloatArray, batch: FloatArray, learns: boo
         if unknown(batch[2, j]) or not unknown(known[SWAY, j]) or not (learns or new):
             continue
         first = first or new
+        known[HOME, j] = batch[0, j]
         for kind in range(2):
             block, running = known[N_KNOWN * kind :], readings[RUNNING + N_RUNNING * kind :]
             if new:  # the others' age says nothing about it

@@ -31,6 +31,7 @@ from ccmem.models.adaptive.blindness import MANY, WARNING, blind_witnesses
 from ccmem.models.adaptive.columns import (
     LATEST,
     LEVEL,
+    N_BLOCK,
     N_GUESS,
     N_KNOWN,
     N_READINGS,
@@ -291,7 +292,7 @@ class AdaptiveCCM(BlockMemory):
             "statistics": ((None, N_STATISTICS), np.float64),
             "vectors": ((N_VECTORS, n_features), dtype),
             "scalars": ((N_SCALARS,), np.float64),
-            "columns": ((None, 2 * N_KNOWN, n_features), np.float64),
+            "columns": ((None, N_BLOCK, n_features), np.float64),
             "ages": ((None,), np.float64),
             "readings": ((N_READINGS, n_features), np.float64),
             "ring": ((RING * N_SLOT, n_features), np.float64),

@@ -212,12 +212,12 @@ def naive(
             tell("recall", step, best, total)
             use(best, total, False)
 
-    def race(step: int) -> bool:
+    def race(step: int, at_home: bool) -> bool:
         nonlocal alarm, batches
-        n_batches, most, best = min(columns.stayed, 4, columns.longest_run()), columns.h, -1
+        n_batches, most, best = 4 if at_home else min(columns.stayed, 4, columns.longest_run()), columns.h, -1
         for b, block in enumerate(known):
             if b != t and block.batches > 0.0:
-                gain = columns.gain(block, known[t], n_batches)
+                gain = columns.gain(block, known[t], n_batches, at_home)
                 if gain > most and columns.misfit(block, n_batches) <= 1.0:
                     most, best = gain, b
         if best < 0:
@@ -227,6 +227,10 @@ def naive(
         if misfit(signatures[best], total, z_new) > 1.0:
             alarm = batches = 0
             return False
+        if at_home:
+            here, heard = known[t], known[t].sway[0] < 1e300
+            here.level[0], here.sway[0] = np.where(heard, (here.home, 0.0 * here.home), (here.level[0], here.sway[0]))
+            here.batches = min(here.batches, 1.0 / (q.batch * q.reference_rate))
         see_onset(step, total)
         tell("recall", step, best, total)
         use(best, total, False)
@@ -253,14 +257,14 @@ def naive(
             onset = None
         columns.see_doubt(known[t], reference_age)
         if evidence < columns.h:
-            return False
+            return columns.stayed % q.most_batches == 0 and alarm == 0 and len(known) > 1 and race(step, True)
         feature, n_batches, run = columns.departure(known[t], reference_age)
         if feature >= 0:
             against, certain, lead = q.least_batches, True, (run - n_batches) * q.batch
             propose(n_batches)
             decide(step, n_batches * q.batch)
             return True
-        if alarm == 0 and len(known) > 1 and race(step):
+        if alarm == 0 and len(known) > 1 and race(step, False):
             return True
         columns.settle(known[t])
         return False

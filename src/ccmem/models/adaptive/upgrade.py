@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.models.adaptive.columns import N_KNOWN, N_READINGS, N_SLOT, RING
+from ccmem.models.adaptive.columns import N_BLOCK, N_READINGS, N_SLOT, RING
 from ccmem.models.adaptive.decision import BATCH_SHARE
 
 _OF_BATCHES = ("alarm", "batches", "against", "last", "filled")
@@ -25,7 +25,7 @@ def with_columns(fields: Any) -> Any:
         scalars[BATCH_SHARE] = 0.0
         empty = {
             "scalars": scalars,
-            "columns": np.zeros((rows, 2 * N_KNOWN, width)),
+            "columns": np.zeros((rows, N_BLOCK, width)),
             "ages": np.zeros(rows),
             "readings": np.zeros((N_READINGS, width)),
             "ring": np.zeros((RING * N_SLOT, width)),

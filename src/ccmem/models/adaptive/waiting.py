@@ -12,6 +12,7 @@ from ccmem.kernels.jit import kernel_in_place
 from ccmem.models.adaptive.columns import (
     ECHO,
     ERROR,
+    HOME,
     LEVEL,
     N_GUESS,
     N_KNOWN,
@@ -103,25 +104,30 @@ def better_by(
     reference_age: float,
     n: int,
     h: float,
+    at_home: bool,
 ) -> float:
     """By how much a waiting block explains the guess better than the reference does: one feature, or all together.
 
     Not at all if all together speak for the reference. The larger variance of the two counts, and how far levels of
-    the block wander beyond it.
+    the block wander beyond it. ``at_home`` the reference is the home of the block in use, and one mean must tell: two
+    blocks of one regime differ a little in all of them.
     """
     together, most, tails = 0.0, 0.0, 2.0 * (watched + PRIOR)
     weight = 0.5 * n / (1.0 + n / min(batches, reference_age))
-    for feature in range(2 * known.shape[1]):
+    for feature in range(known.shape[1] if at_home else 2 * known.shape[1]):
         kind, j = feature // known.shape[1], feature % known.shape[1]
         first, running = N_KNOWN * kind, readings[RUNNING + N_RUNNING * kind :]
         variance = max(running[ERROR, j], max(known[first + NOISE, j], now[first + NOISE, j]))
         variance = max(variance, guess[2 + kind, j]) + max(known[first + SWAY, j] - running[ERROR, j], 0.0) + TINY
-        here, there = guess[kind, j] - running[REFERENCE, j], guess[kind, j] - known[first + LEVEL, j]
+        reference = now[HOME, j] if at_home else running[REFERENCE, j]
+        here, there = guess[kind, j] - reference, guess[kind, j] - known[first + LEVEL, j]
         here, there = here * here, there * there
         gain = min(here / (variance + here / tails), h) - min(there / (variance + there / tails), h)
         together += gain
         most = max(most, weight * gain)
-    return max(most, weight * together) if together > 0.0 else 0.0
+    if not at_home:
+        most = max(most, weight * together)
+    return most if together > 0.0 else 0.0
 
 
 @kernel_in_place
@@ -143,6 +149,8 @@ def go_on(
             if new:
                 expected = running[REFERENCE, j] if silent else expected
                 block[LEVEL, j], block[SWAY, j] = expected, SILENT if silent else 0.0
+                if kind == 0:
+                    known[HOME, j] = expected
                 block[NOISE, j] = noise if silent else max(error, noise)
             ratio = block[NOISE, j] / noise if noise > 0.0 and block[NOISE, j] > 0.0 else 1.0
             for k in range(ERROR, ECHO + 1):
@@ -158,3 +166,18 @@ def go_on(
                 running[k, j] = 0.0
             running[REFERENCE, j] = expected
             running[STRAY, j] = 0.0 if silent or unknown(batch[2, j]) else batch[kind, j] - expected
+
+
+@kernel_in_place
+def move_home(known: FloatArray, keep: float) -> None:
+    """Let the home of a block follow its levels, but for a part."""
+    for j in range(known.shape[1]):
+        known[HOME, j] = known[LEVEL, j] + keep * (known[HOME, j] - known[LEVEL, j])
+
+
+@kernel_in_place
+def go_home(known: FloatArray) -> None:
+    """Let a block forget the levels it came to since it left its home."""
+    for j in range(known.shape[1]):
+        if not unknown(known[SWAY, j]):
+            known[LEVEL, j], known[SWAY, j] = known[HOME, j], 0.0
