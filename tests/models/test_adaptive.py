@@ -95,9 +95,9 @@ def test_kernel_equals_naive_twin_where_changes_are_small(seed):
 
 
 @long_streams
-@pytest.mark.parametrize("seed", [6, 48])
-def test_a_return_that_creeps_back_is_found_by_all_batches_of_its_run(seed):
-    """Its latest three batches would not do, and the block of the fault would learn what is normal."""
+@pytest.mark.parametrize("seed", [12, 13])
+def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets_it(seed):
+    """No batch is a surprise; but it is far from where the block began, and where the first one is."""
     noise = np.sqrt(1 - 0.8**2) * np.random.default_rng(seed).normal(size=(4000, 4))
     X = np.zeros_like(noise)
     for t in range(len(X)):
@@ -106,7 +106,7 @@ def test_a_return_that_creeps_back_is_found_by_all_batches_of_its_run(seed):
     memory = AdaptiveCCM(n_slots=2)
     winners = memory._learn(memory._check_chunk(X)).winners
     assert memory.task_pointer_ == 0
-    assert abs(memory.block_levels_[1, 1] - 3.0) < 0.6
+    assert abs(memory.block_levels_[1, 1] - 3.0) < 0.3
     expected = adaptive_twin(X, 2, None, memory.learning_rate, memory.false_alarm_every, AdaptiveCCM._tuning)
     np.testing.assert_array_equal(winners, expected.pop("winners"))
     assert_is_twin(memory, expected)

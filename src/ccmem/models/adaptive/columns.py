@@ -21,8 +21,8 @@ ever hidden: a limit is a multiple of what one column has shown, and a larger sh
 
 How a feature moves (V, the variance of f - R, both correlations) belongs to the sensor: there is one of each for the
 stream, which goes along from block to block, in proportion to the errors of batches there. A block knows the mean and
-the variance of its features, and their errors; :mod:`ccmem.models.adaptive.waiting` holds it against the latest
-batches.
+the variance of its features, their errors, and the means it began with (its home); :mod:`ccmem.models.adaptive.waiting`
+holds it against the latest batches.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 The *guess* is the mean of the latest batches. It fits a block if no feature is beyond the quantile that makes a change
 (:mod:`ccmem.models.adaptive.columns`), by the variance of batches and of the block's own. A shift that is certain but
-no change, and that a waiting block explains better by h, by one feature or by all together, is a return (the race).
+no change, and that a waiting block explains better by h, by one feature or by all together, is a return (the race). One
+that comes little by little is never certain: now and then the race is run against the *home* of the block in use, the
+means of its first thousand rows, and a block that loses it goes back there.
 """
 
 from __future__ import annotations
