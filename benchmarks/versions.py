@@ -1,0 +1,91 @@
+"""Two versions of the source, turn by turn: ``python -m benchmarks.versions ../old/src src``.
+
+What a change of AdaptiveCCM's rule costs a row. Every version learns the same noise in a process of its own, one right
+after the other, so that what else the machine does slows all of them down alike; the median of the ratios is told.
+Where a process happens to have its memory moves its times by up to a tenth, so there are several processes of each.
+
+    git worktree add ../old COMMIT && python -m benchmarks.versions ../old/src src
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+WIDTHS = {8: 30_000, 784: 3_000}
+"""Rows of a turn by columns."""
+TURN = """
+import sys, time
+import numpy as np
+from ccmem import AdaptiveCCM
+width, rows = map(int, sys.argv[1:])
+X = np.random.default_rng(0).random((rows, width), dtype=np.float32)
+AdaptiveCCM().partial_fit(X)
+for _ in sys.stdin:
+    memory, start = AdaptiveCCM(), time.perf_counter()
+    memory.partial_fit(X)
+    print((time.perf_counter() - start) / rows * 1e6, flush=True)
+"""
+
+
+class Version:
+    """A process that learns with the source in a folder whenever it is asked to."""
+
+    def __init__(self, source: Path, width: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", TURN, str(width), str(WIDTHS[width])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"},
+            text=True,
+        )
+
+    def microseconds(self) -> float:
+        """Microseconds a row, of one turn."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def compare(sources: list[Path], width: int, turns: int) -> list[list[float]]:
+    """Microseconds a row of every version, turn by turn."""
+    versions = [Version(source, width) for source in sources]
+    try:
+        for version in versions:  # compiles what is not yet
+            version.microseconds()
+        return [[version.microseconds() for version in versions] for _ in range(turns)]
+    finally:
+        for version in versions:
+            version.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "sources", nargs="+", type=Path, metavar="FOLDER", help="holds ccmem; the first is compared with"
+    )
+    parser.add_argument("--turns", type=int, default=60)
+    parser.add_argument("--processes", type=int, default=5, help="of each version")
+    args = parser.parse_args()
+    for source in args.sources:
+        if not (source / "ccmem").is_dir():
+            parser.error(f"{source} holds no folder named ccmem; name the folder that does, such as src")
+    for width in WIDTHS:
+        times = [turn for _ in range(args.processes) for turn in compare(args.sources, width, args.turns)]
+        for k, source in enumerate(args.sources):
+            least = min(turn[k] for turn in times)
+            ratio = statistics.median(turn[k] / turn[0] for turn in times)
+            print(f"{width} columns, {source}: {least:.2f} us a row at best, {ratio:.2f} times the first", flush=True)
+
+
+if __name__ == "__main__":
+    main()
