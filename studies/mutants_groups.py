@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("models.adaptive.kernels", "models.adaptive.change", "models.adaptive.merging", "models.adaptive.signature",
          "models.adaptive.decision", "models.adaptive.columns", "models.adaptive.batches", "models.adaptive.waiting",
          "models.adaptive.missing", "models.adaptive.onset"),
-        ("tests/models/test_adaptive.py", "tests/models/test_missing.py", EVERY),
+        ("tests/models/test_adaptive.py", "tests/models/test_missing.py", "tests/models/test_waiting.py", EVERY),
     ),
 }  # fmt: skip
 """Modules that are tried together, and the tests that are run for them."""
