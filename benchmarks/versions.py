@@ -1,8 +1,9 @@
 """Two versions of the source, turn by turn: ``python -m benchmarks.versions ../old/src src``.
 
 What a change of AdaptiveCCM's rule costs a row. Every version learns the same noise in a process of its own, one right
-after the other, so that what else the machine does slows all of them down alike; the median of the ratios is told.
-Where a process happens to have its memory moves its times by up to a tenth, so there are several processes of each.
+after the other, so that what else the machine does slows all of them down alike; the median of the ratios of their
+processor time is told. Where a process happens to have its memory moves its times by up to a tenth, so there are
+several processes of each.
 
     git worktree add ../old COMMIT && python -m benchmarks.versions ../old/src src
 """
@@ -11,10 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import ratio
 
 WIDTHS = {8: 30_000, 784: 3_000}
 """Rows of a turn by columns."""
@@ -26,9 +30,9 @@ width, rows = map(int, sys.argv[1:])
 X = np.random.default_rng(0).random((rows, width), dtype=np.float32)
 AdaptiveCCM().partial_fit(X)
 for _ in sys.stdin:
-    memory, start = AdaptiveCCM(), time.perf_counter()
+    memory, start = AdaptiveCCM(), time.process_time()
     memory.partial_fit(X)
-    print((time.perf_counter() - start) / rows * 1e6, flush=True)
+    print((time.process_time() - start) / rows * 1e6, flush=True)
 """
 
 
@@ -70,9 +74,7 @@ def compare(sources: list[Path], width: int, turns: int) -> list[list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "sources", nargs="+", type=Path, metavar="FOLDER", help="holds ccmem; the first is compared with"
-    )
+    parser.add_argument("sources", nargs="+", type=Path, metavar="FOLDER", help="holds ccmem; the first is the measure")
     parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--processes", type=int, default=5, help="of each version")
     args = parser.parse_args()
@@ -80,11 +82,11 @@ def main() -> None:
         if not (source / "ccmem").is_dir():
             parser.error(f"{source} holds no folder named ccmem; name the folder that does, such as src")
     for width in WIDTHS:
-        times = [turn for _ in range(args.processes) for turn in compare(args.sources, width, args.turns)]
-        for k, source in enumerate(args.sources):
-            least = min(turn[k] for turn in times)
-            ratio = statistics.median(turn[k] / turn[0] for turn in times)
-            print(f"{width} columns, {source}: {least:.2f} us a row at best, {ratio:.2f} times the first", flush=True)
+        turns = [turn for _ in range(args.processes) for turn in compare(args.sources, width, args.turns)]
+        first, *_ = times = np.array(turns).T
+        for source, own in zip(args.sources, times, strict=True):
+            times_first = ratio(own, first)["median"]
+            print(f"{width} columns, {source}: {own.min():.2f} us a row at best, {times_first:.2f} times the first")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,22 @@ def scale_of(x: FloatArray) -> float:
     return 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
 
 
+@kernel_in_place
+def with_value(
+    total: float,
+    squares: float,
+    fourths: float,
+    direction: float,
+    before: float,
+    value: float,
+    level: float,
+    scale: float,
+) -> tuple[float, float, float, float, float]:
+    """The sums of a column with one more value, which is then the one before."""
+    step = (value - before) * (value - before)
+    return total + (value - level), squares + step, fourths + step * step, direction + scale * value, value
+
+
 @kernel_apart
 def add_one(
     total: FloatArray,
@@ -71,13 +87,10 @@ def add_one(
 ) -> None:
     """Add a row to the sums of a batch."""
     for j in range(a.shape[0]):
-        value = np.float64(a[j])
-        step = (value - before[j]) * (value - before[j])
-        total[j] += value - reference[j]
-        squares[j] += step
-        fourths[j] += step * step
-        direction[j] += scale * value
-        before[j] = value
+        sums = total[j], squares[j], fourths[j], direction[j], before[j]
+        total[j], squares[j], fourths[j], direction[j], before[j] = with_value(
+            *sums, np.float64(a[j]), reference[j], scale
+        )
 
 
 @kernel_apart
@@ -107,33 +120,17 @@ def add_eight(
 ) -> None:
     """The same with eight rows."""
     for j in range(a.shape[0]):
-        level, was = reference[j], before[j]
-        s, q, v, u = total[j], squares[j], fourths[j], direction[j]
-        value = np.float64(a[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_a * value, value
-        value = np.float64(b[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_b * value, value
-        value = np.float64(c[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_c * value, value
-        value = np.float64(d[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_d * value, value
-        value = np.float64(e[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_e * value, value
-        value = np.float64(f[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_f * value, value
-        value = np.float64(g[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_g * value, value
-        value = np.float64(h[j])
-        step = (value - was) * (value - was)
-        s, q, v, u, was = s + (value - level), q + step, v + step * step, u + scale_h * value, value
-        total[j], squares[j], fourths[j], direction[j], before[j] = s, q, v, u, was
+        level = reference[j]
+        sums = total[j], squares[j], fourths[j], direction[j], before[j]
+        sums = with_value(*sums, np.float64(a[j]), level, scale_a)
+        sums = with_value(*sums, np.float64(b[j]), level, scale_b)
+        sums = with_value(*sums, np.float64(c[j]), level, scale_c)
+        sums = with_value(*sums, np.float64(d[j]), level, scale_d)
+        sums = with_value(*sums, np.float64(e[j]), level, scale_e)
+        sums = with_value(*sums, np.float64(f[j]), level, scale_f)
+        sums = with_value(*sums, np.float64(g[j]), level, scale_g)
+        sums = with_value(*sums, np.float64(h[j]), level, scale_h)
+        total[j], squares[j], fourths[j], direction[j], before[j] = sums
 
 
 @kernel_in_place

@@ -383,6 +383,7 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
     h, most = evidence_for_change(state, settings), 0.0
     learns = counters[ALARM] == 0 or counters[BATCHES] >= settings.least_batches
     slowest, reference_age = settings.batch * settings.slowest_rate, float(counters[REFERENCE_AGE])
+    now_and_then = counters[STAYED] % settings.most_batches == 0
     first, last = 0, batch.shape[1]
     if gaps is not None and state.missing.shape[0] > 0:
         first, last = next_heard(known, batch, 0)
@@ -416,14 +417,13 @@ def judge(state: Any, settings: Any, gaps: bool | None) -> bool:
         watched += 1.0
         if state.ages[pointer] <= reference_span(settings):
             move_home(known, 0.0)
-        elif counters[STAYED] % settings.most_batches == 0:
+        elif now_and_then:
             move_home(known, 1.0 - settings.most_batches * slowest)
     state.scalars[MOST_EVIDENCE] = most
     counters[DOUBT] = 0
     if 3.0 * most >= 2.0 * h and in_doubt(known, readings, ring, slot, watched, reference_age, h):
         counters[DOUBT] = 1
     if most < h:
-        now_and_then = counters[STAYED] % settings.most_batches == 0
         return now_and_then and counters[ALARM] == 0 and counters[BLOCKS] > 1 and race(state, settings, h, True)
     feature, n, run = departure(known, readings, ring, slot, watched, reference_age, h)
     if feature >= 0:
