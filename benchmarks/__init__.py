@@ -1,1 +1,1 @@
-"""How fast ccmem is: against the limit, against plain numpy, against peers. Run ``python -m benchmarks``."""
+"""Speed of ccmem against the arithmetic limit, plain numpy and peers. Run ``python -m benchmarks``."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core; before numpy looks
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core; must be set before numpy loads
 
 import numpy as np
 
@@ -39,7 +39,7 @@ HERE = Path(__file__).parent
 
 
 def learning(X: np.ndarray, rounds: int, n: int) -> dict[str, Any]:
-    """Every model on the same stream, beside the loop of the same work and the same step in numpy."""
+    """Time every model on one stream, beside a bare loop and the same step in numpy."""
     warm, chunk = X[:20_000], X[20_000 : 20_000 + n]
     work, subjects = {}, []
     for name, make in MODELS.items():
@@ -64,7 +64,7 @@ def learning(X: np.ndarray, rounds: int, n: int) -> dict[str, Any]:
 
             def bare(memory: Any = memory, loop: Any = loop, name: str = name) -> Any:
                 M = limit.on_cache_lines(memory._state.prototypes)
-                return lambda: loop(chunk, M, *work[name], 1e-4)  # so small that nothing fades to subnormals
+                return lambda: loop(chunk, M, *work[name], 1e-4)  # small enough to avoid subnormal numbers
 
             subjects.append(Subject(f"{name}, bare loop ({how})", n, bare))
         few = min(n, 300)
@@ -91,7 +91,7 @@ def learning(X: np.ndarray, rounds: int, n: int) -> dict[str, Any]:
 
 
 def peers(X: np.ndarray, y: np.ndarray, rounds: int, quick: bool) -> dict[str, Any]:
-    """Peers at batch 1, in turn with CCM (and PyTorch with OnlineMLP)."""
+    """Time peers at batch 1, in turn with CCM (and PyTorch with OnlineMLP)."""
 
     def learner(memory: Any) -> Any:
         memory.partial_fit(X[:20_000])
@@ -116,7 +116,7 @@ def peers(X: np.ndarray, y: np.ndarray, rounds: int, quick: bool) -> dict[str, A
 
 
 def prediction(X: np.ndarray, rounds: int) -> dict[str, Any]:
-    """All rows against 125 units, beside one matrix product of the same shape."""
+    """Time prediction with 125 units beside one matrix product of the same shape."""
     subjects, result = [], {}
     for name, make in MODELS.items():
         memory = make().partial_fit(X[:20_000])

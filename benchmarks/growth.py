@@ -1,4 +1,4 @@
-"""How the cost of CCM grows: with blocks, slots, width and the size of a chunk."""
+"""Cost of CCM as a function of blocks, slots, width and chunk size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from benchmarks.data import images_like
 from benchmarks.timing import Subject, spread, take_turns
 from ccmem import CCM
+from ccmem.base.matching import most_similar
+from ccmem.core.allocation import aligned
+from ccmem.core.state import UNITS
 from ccmem.kernels.competition import dot, unit_scale
-from ccmem.kernels.matching import most_similar
-from ccmem.memory import UNITS, aligned
 from ccmem.models._blocks import BLOCKS, POINTER
 
 NEVER = 1 << 40
@@ -21,7 +22,7 @@ NEVER = 1 << 40
 
 @numba.njit(nogil=True)
 def look_at_everything(prototypes, wins, first, stop, threshold, epsilon, X):  # type: ignore[no-untyped-def]
-    """What a miss would cost without pruning: every slot of every other block, up to the first that matches."""
+    """Compute a miss without pruning: every slot of every other block, up to the first match."""
     found = 0
     for r in range(X.shape[0]):
         scale = unit_scale(X[r], epsilon)
@@ -33,7 +34,7 @@ def look_at_everything(prototypes, wins, first, stop, threshold, epsilon, X):  #
 
 
 def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random.Generator) -> CCM:
-    """A memory with so many blocks, as if learned: ``scattered`` directions, or ``images`` that share some."""
+    """Build a memory with this many blocks: ``scattered`` directions, or ``images`` that share some."""
     memory = CCM(n_slots, vigilance=0.9, alarm_limit=NEVER, recall_limit=NEVER, commit_limit=0, random_state=0)
     memory.partial_fit(np.ones((1, width), np.float32))
     n = n_blocks * n_slots
@@ -43,7 +44,7 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
         slots = rng.standard_normal((n, width), np.float32) * np.float32(0.3)
         slots.reshape(n_blocks, n_slots, width)[...] += rng.standard_normal((n_blocks, 1, width), np.float32)
     slots /= np.linalg.norm(slots, axis=1, keepdims=True) + 1e-12
-    slots = aligned(slots)  # on cache lines, as a memory's arrays are
+    slots = aligned(slots)  # aligned like a memory's arrays
     counters = memory._state.counters.copy()
     counters[[UNITS, BLOCKS, POINTER]] = n, n_blocks, n_blocks - 1
     wins = np.ones(n, np.int64)
@@ -59,25 +60,25 @@ def memory_of(n_blocks: int, n_slots: int, width: int, kind: str, rng: np.random
 
 
 def staying(memory: CCM, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Samples close to slots of the block in use."""
+    """Return samples close to slots of the block in use."""
     return close_to(memory._state.prototypes[-memory.n_slots :], n, rng)
 
 
 def close_to(prototypes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Samples close to some of these."""
+    """Return samples close to some of these rows."""
     slots = prototypes[rng.integers(0, len(prototypes), n)]
     return (slots + 0.02 * rng.standard_normal(slots.shape, np.float32) / np.sqrt(slots.shape[1])).astype(np.float32)
 
 
 def missing(memory: CCM, n: int, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Samples of a new kind, which no slot matches: other directions, images of other strokes."""
+    """Return samples that no slot matches: other directions, or images of other strokes."""
     width = memory._state.prototypes.shape[1]
     rows = images_like(rng, n)[:, :width] if kind == "images" else rng.standard_normal((n, width), np.float32)
     return np.ascontiguousarray(rows)
 
 
 def learning(name: str, memory: CCM, X: np.ndarray, chunk: int | None = None) -> Subject:
-    """The memory learns on and on: its block moves a little, its size stays."""
+    """Return a subject that keeps learning: its block moves a little, its size stays."""
     parts = [X[k : k + (chunk or len(X))] for k in range(0, len(X), chunk or len(X))]
 
     def prepare() -> Callable[[], Any]:
@@ -87,7 +88,7 @@ def learning(name: str, memory: CCM, X: np.ndarray, chunk: int | None = None) ->
 
 
 def predicting(memory: CCM, rows: np.ndarray) -> list[Subject]:
-    """The memory finds the best slot of every row, and a matrix product with all slots does."""
+    """Return subjects for prediction: the memory, and a matrix product with all slots."""
     prototypes, every = memory._state.prototypes, memory._may_win()
 
     def by_product() -> np.ndarray:
@@ -103,7 +104,7 @@ def predicting(memory: CCM, rows: np.ndarray) -> list[Subject]:
 
 
 def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Streams that stay in one block, streams that miss every time, and prediction, in memories of growing size."""
+    """Time streams that stay in one block, streams that always miss, and prediction, by number of blocks."""
     lines = []
     for kind in ("scattered", "images"):
         memories = {size: memory_of(size, 25, 784, kind, rng) for size in sizes}
@@ -111,7 +112,7 @@ def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[d
         stays = take_turns(staying_put, rounds)
         for size, memory in memories.items():
             rows = missing(memory, 20 if size >= 1000 else 200, kind, rng)
-            memory.partial_fit(rows)  # whatever is made once per block is made here
+            memory.partial_fit(rows)  # per-block preparation happens here
             assert memory.alarm_ >= len(rows), "the stream was to miss every time"
             state, last = memory._state, size * 25
             every = (state.prototypes, state.wins, last - 25, last, memory.vigilance, 1e-5, rows)
@@ -132,7 +133,7 @@ def by_blocks(sizes: list[int], rounds: int, rng: np.random.Generator) -> list[d
 
 
 def by_shape(rounds: int, rng: np.random.Generator) -> dict[str, list[dict[str, Any]]]:
-    """Streams that stay in one block, by slots, by width, and by the size of the chunks they come in."""
+    """Time streams that stay in one block, by slots, width and chunk size."""
     table: dict[str, list[dict[str, Any]]] = {"slots": [], "width": [], "chunk": []}
     subjects: dict[tuple[str, int], Subject] = {}
     for n_slots in (1, 5, 25, 125, 625):

@@ -1,4 +1,4 @@
-"""What the guard of a method costs, beside the method: ``python -m benchmarks.guard``, in nanoseconds a call."""
+"""Cost of locking per method call, in nanoseconds: ``python -m benchmarks.guard``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import timeit
 from typing import Any
 
-from ccmem.guard import learning, reading
+from ccmem.core.locking import learning, reading
 
 _CALLS, _ROUNDS = 500, 400
-"""Many short rounds, of which the quickest counts: other work on the machine does not."""
+"""Calls per round, and rounds; the fastest round counts, which excludes interference."""
 
 
 class _Methods:
@@ -21,7 +21,7 @@ class _Methods:
 
 
 def main() -> None:
-    """Print the cost of a plain call, and what each kind of guard adds to it."""
+    """Print the cost of a plain call and the cost each kind of lock adds."""
     thing = _Methods()
     methods = {"plain": thing.plain, "learning": thing.learns, "reading": thing.reads}
     best = dict.fromkeys(methods, float("inf"))

@@ -16,7 +16,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core; before numpy looks
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core; must be set before numpy loads
 
 import numpy as np
 
@@ -27,7 +27,7 @@ IMAGES = 2048
 
 
 def images() -> tuple[np.ndarray, np.ndarray]:
-    """Strokes on a dark ground: what is timed does not depend on what is in an image."""
+    """Return strokes on a dark background; timing does not depend on the content."""
     rng = np.random.default_rng(0)
     X = np.zeros((IMAGES, 28, 28), np.float32)
     for image in X:
@@ -61,7 +61,7 @@ def subjects(patch_size: int) -> list[Subject]:
 
     def learning() -> None:
         product()
-        for _ in range(IMAGES // 64):  # 32 rows are half the work of 64: the matrix is symmetric
+        for _ in range(IMAGES // 64):  # 32 rows are half the work of 64, because the matrix is symmetric
             half.T @ half
 
     def one_by_one() -> None:

@@ -1,11 +1,10 @@
-"""The limit: bare loops that do the dot products and row updates a model had to do, and nothing else.
+"""The arithmetic limit: bare loops with the dot products and row updates of a model, and nothing else.
 
-What there is to do is counted by the run itself: the model learns the stream once, sample by sample, and what changed
-is noted. Where units are compared by direction, the length of x is one more dot product, and a row update ends with
-unit length, which takes the dot product of the row with itself. Then three loops are written as fast as numba lets one
-write them (plain loops, one row or four rows at a time, and ccmem's sums in lanes, all with the flags that allow
-reordering and fused multiply-add, which ccmem itself does without), on rows that begin with a cache line; the fastest
-is the limit.
+The work is counted by a run of the model, sample by sample. For models that compare directions, the length of x is one
+more dot product, and a row update ends with normalisation, which takes the dot product of the row with itself. Three
+loops do this work as fast as numba allows (plain loops over one row or four rows at a time, and ccmem's lane sums, all
+with flags that permit reordering and fused multiply-add, which ccmem does without), on aligned rows. The fastest is the
+limit.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ FLAGS = {"reassoc", "nsz", "contract", "arcp"}
 
 
 class Work(NamedTuple):
-    """What a stream asked of a model."""
+    """Operations that a stream required of a model."""
 
     first: np.ndarray
-    """For every sample, the first row it was compared with,"""
+    """First row that every sample was compared with."""
     count: np.ndarray
-    """and with how many rows, one after the other."""
+    """Number of consecutive rows it was compared with."""
     extra: np.ndarray
-    """Dot products beside those: with waiting blocks at a miss, among units at a merge."""
+    """Further dot products: with other blocks after a miss, or among units at a merge."""
     updates: np.ndarray
-    """Rows that changed, sample after sample;"""
+    """Indices of changed rows, sample after sample."""
     ends: np.ndarray
-    """where each sample's rows end."""
+    """End of each sample's rows in ``updates``."""
 
 
 def count_work(memory: Any, X: np.ndarray) -> Work:
-    """Let ``memory`` learn ``X`` one by one and note what it had to do."""
+    """Let ``memory`` learn ``X`` row by row and count the work."""
     first, count, extra, updates, ends = [], [], [], [], []
     touched: set[int] = set()
     kind = type(memory).__name__
@@ -145,7 +144,7 @@ def _loop(compare: Any, by_distance: bool) -> Any:
 
 
 def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
-    """The three ways to write it."""
+    """Return the three implementations."""
     one, four = (_square, _squares_4) if by_distance else (_product, _products_4)
 
     @numba.njit(nogil=True, fastmath=FLAGS)
@@ -169,7 +168,7 @@ def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
     loops = {"flags": _loop(singly, by_distance), "flags, 4 rows": _loop(by_fours, by_distance)}
     try:
         from ccmem.kernels import lanes as _lanes
-    except ImportError:  # an older ccmem
+    except ImportError:  # an older version of ccmem
         return loops
     term = _lanes.SQUARE if by_distance else _lanes.PRODUCT
     pair, rows, n = _lanes.pair_sum(*term), _lanes.row_sums(*term), _lanes.ROWS
@@ -178,7 +177,7 @@ def bare_loops(by_distance: bool) -> dict[str, Callable[..., float]]:
     @numba.njit(nogil=True, fastmath=FLAGS)
     def in_lanes(M, first, stop, x, with_length):  # type: ignore[no-untyped-def]
         total, i = 0.0, first
-        if with_length and i + n <= stop:  # it comes with the first pass, as in the models
+        if with_length and i + n <= stop:  # computed with the first pass, as in the models
             for value in rows_and_x(M, i, x):
                 total = max(total, value)
             i += n

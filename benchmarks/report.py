@@ -1,4 +1,4 @@
-"""The figures as a table of ratios, as a document, and as a chart."""
+"""Results as a table of ratios, a document and a chart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LABELS = {"IncrementalWTA": "iWTA", "IncrementalGMM": "iGMM", "ARTC2A": "ART-C 2
 
 
 def processor() -> str:
-    """What the operating system calls the processor."""
+    """Return the processor's name as reported by the operating system."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -34,7 +34,7 @@ def _line_of(figures: Figures, kind: str, blocks: int) -> Figures | None:
 
 
 def targets(figures: Figures) -> list[tuple[str, float, bool, float | None]]:
-    """What must be shown: (what, bound, whether the figure must stay below it, the figure)."""
+    """Return the targets as (name, bound, True if the value must stay below it, value)."""
     rows: list[tuple[str, float, bool, float | None]] = []
     for name in ("CCM", "IncrementalWTA", "ARTC2A", "IncrementalGMM"):
         value = _get(figures, "learning", name, "times_the_limit", "median")
@@ -89,7 +89,7 @@ def _number(value: float | None) -> str:
 
 
 def summary(figures: Figures, before: Figures) -> str:
-    """The table of targets, before and after."""
+    """Return the table of targets, before and after."""
     lines = ["| what | target | before | now | met |", "|---|---|---|---|---|"]
     earlier = {what: value for what, _, _, value in targets(before)}
     for what, bound, below, value in targets(figures):
@@ -108,12 +108,12 @@ def _range(value: Figures) -> str:
 
 
 def document(figures: Figures, before: Figures) -> str:
-    """RESULTS.md."""
+    """Return the text of RESULTS.md."""
     parts = [
-        "# Speed: where it stands\n",
+        "# Speed\n",
         f"Written by `{figures['command']} --write` on {figures['date']}, {figures['machine']}, "
         f"Python {figures['versions']['python']}, numpy {figures['versions']['numpy']}; data: {figures['data']}. "
-        "One core, processor time, subjects in turn; median, and in brackets the range of the middle 80 percent. "
+        "One core, processor time, models measured in turn; median, with the 10th to 90th percentile in brackets. "
         + (f'"Before": `{before["command"]}` on {before["date"]}, first working kernels.' if before else "")
         + "\n",
         summary(figures, before) + "\n",
@@ -122,11 +122,11 @@ def document(figures: Figures, before: Figures) -> str:
         parts.append(before["note"] + "\n")
     if "learning" in figures:
         parts.append(
-            "## Learning, one sample at a time\n\nThe bare loop does the dot products and row updates that the model "
-            "had to do, as counted by the run (the length of x among them, where units are compared by direction), and "
-            "nothing else; the fastest of three ways to write it is the limit. It may fuse products and sums and add "
-            "up in any order, which ccmem does not, and learns from numbers that nobody has checked. "
-            "numpy: the model's usual step, without growth, merges or blocks.\n\n"
+            "## Learning, one sample at a time\n\nThe bare loop performs only the dot products and row updates that "
+            "the model performed, as counted during the run (including the norm of x for models that compare "
+            "directions). The fastest of three implementations is the limit. The bare loop may fuse products and sums "
+            "and add in any order, which ccmem does not, and it does not validate its input. "
+            "numpy: the usual step of the model, without growth, merges or blocks.\n\n"
             "| model | samples/s before | samples/s | bare loop "
             "| times the limit | kernel alone, times | learn_one/s | numpy/s | dots | rows updated |\n"
             "|---|---|---|---|---|---|---|---|---|---|"
@@ -146,7 +146,7 @@ def document(figures: Figures, before: Figures) -> str:
         for name, line in figures["peers"].items():
             faster = _range(line["ccmem_is_faster_by"]) if "ccmem_is_faster_by" in line else "-"
             parts.append(f"| {name} | {_per_second(line['seconds'])} | {faster} |")
-        parts.append("\nCCM learns a chunk in one call there; PyTorch is compared with OnlineMLP.")
+        parts.append("\nCCM learns a chunk per call; PyTorch is compared with OnlineMLP.")
     if "prediction" in figures:
         parts.append("\n## Prediction\n\n| | units | rows/s | times sgemm |\n|---|---|---|---|")
         for name, line in figures["prediction"].items():
@@ -156,21 +156,22 @@ def document(figures: Figures, before: Figures) -> str:
         parts.append(_growth(figures["growth"]))
     if "startup" in figures:
         begin = figures["startup"]
-        parts.append("\n## Beginning\n\nProcessor seconds of a whole Python process.\n\n| | seconds |\n|---|---|")
+        parts.append("\n## Start\n\nProcessor seconds of a complete Python process.\n\n| | seconds |\n|---|---|")
         parts += [f"| `{name}` | {value:.3f} |" for name, value in begin["imports"].items()]
         parts.append("\n| learn and predict a little | empty kernel cache | filled |\n|---|---|---|")
         parts += [f"| {name} | {line['first']:.1f} | {line['second']:.1f} |" for name, line in begin["uses"].items()]
         parts.append("\n| peak beside the chunk and the memory | MB |\n|---|---|")
         parts += [f"| {name} | {value:.1f} |" for name, value in begin["peak_megabytes"].items()]
-    parts.append("\nA single stream is sequential by nature: learning uses one core. Large predictions use all.")
+    parts.append("\nLearning a single stream is sequential and uses one core. Large predictions use all cores.")
     return "\n".join(parts) + "\n"
 
 
 def _growth(growth: Figures) -> str:
     lines = [
-        '\n## How the cost of CCM grows\n\nMicroseconds a sample, 25 slots a block, 784 wide. "Scattered": every '
-        'block its own random direction. "Images": non-negative mixtures of a few strokes, the blocks all over them. '
-        "Unpruned: a look at every slot; in prediction, a matrix product. The rows to predict lie close to slots.\n\n"
+        '\n## Cost of CCM by memory size\n\nMicroseconds per sample, 25 slots per block, 784 columns. "Scattered": a '
+        'random direction per block. "Images": blocks of non-negative mixtures of a few strokes. '
+        "Unpruned: a search over every slot; in prediction, a matrix product. The predicted rows are close to "
+        "slots.\n\n"
         "| memory | blocks | stays in one block | misses every time | unpruned | predicts | unpruned |\n"
         "|---|---|---|---|---|---|---|"
     ]
@@ -186,7 +187,7 @@ def _growth(growth: Figures) -> str:
 
 
 def chart(figures: Figures, path: Path) -> Path | None:
-    """Samples per second of everything that learns, and the growth of CCM; None if either or matplotlib is missing."""
+    """Draw samples per second of all learners and the growth of CCM; None if data or matplotlib is missing."""
     try:
         import matplotlib
     except ImportError:
@@ -201,7 +202,7 @@ def chart(figures: Figures, path: Path) -> Path | None:
         bars.append((f"{name}.learn_one", 1 / line["learn_one_seconds"]["median"], "tab:cyan"))
         bars.append((f"{name}: numpy", 1 / line["numpy_seconds"]["median"], "tab:olive"))
     for name, line in figures.get("peers", {}).items():
-        if name in figures.get("learning", {}):  # CCM, which took turns with the peers
+        if name in figures.get("learning", {}):  # CCM, timed in turn with the peers
             continue
         bars.append((name, 1 / line["seconds"]["median"], "tab:blue" if name == "OnlineMLP" else "tab:orange"))
     growth = figures.get("growth", {}).get("blocks", [])

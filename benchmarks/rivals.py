@@ -1,4 +1,4 @@
-"""What ccmem is compared with: the same models in plain numpy, and peers. Each handles one sample at a time."""
+"""Comparisons for ccmem: the same models in plain numpy, and peers; one sample at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.timing import Subject
 
 
 def in_numpy(memory: Any, chunk: np.ndarray) -> Callable[[], Callable[[], None]]:
-    """The model's usual step (no growth, no merge, no change of block), the way one writes it in numpy."""
+    """Return the model's usual step (no growth, merge or change of block) in idiomatic numpy."""
     kind = type(memory).__name__
     start = memory.task_pointer_ * memory.n_slots if kind == "CCM" else 0
     stop = start + memory.n_slots if kind == "CCM" else memory.n_units_
@@ -49,7 +49,7 @@ def in_numpy(memory: Any, chunk: np.ndarray) -> Callable[[], Callable[[], None]]
 
 
 def peers(X: np.ndarray, y: np.ndarray, n_units: int, quick: bool) -> Iterator[Subject]:
-    """Peers at batch 1 with as many units; those that are not installed are passed over."""
+    """Yield installed peers at batch 1 with the same number of units."""
     few = 4 if quick else 1
 
     def minibatch() -> Subject:
@@ -83,8 +83,8 @@ def peers(X: np.ndarray, y: np.ndarray, n_units: int, quick: bool) -> Iterator[S
 
         def prepare() -> Callable[[], None]:
             model = ART2A(rho=0.9999, alpha=0.0, beta=0.02)
-            model.partial_fit(rows[:n_units])  # nearly every row a unit
-            model.params["rho"] = 0.0  # and now none more
+            model.partial_fit(rows[:n_units])  # almost every row becomes a unit
+            model.params["rho"] = 0.0  # and no more are added
             return lambda: [model.partial_fit(row[None]) for row in rows[n_units:]]  # type: ignore[return-value]
 
         return Subject("artlib ART2A", 200 // few, prepare)
@@ -137,7 +137,7 @@ def peers(X: np.ndarray, y: np.ndarray, n_units: int, quick: bool) -> Iterator[S
 
 
 def online_mlp(X: np.ndarray, y: np.ndarray) -> Subject | None:
-    """ccmem's own network, if this version has one."""
+    """Return ccmem's network, if this version has one."""
     try:
         from ccmem import OnlineMLP
     except ImportError:

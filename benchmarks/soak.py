@@ -26,23 +26,25 @@ from typing import Any
 import numpy as np
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
-from ccmem.living.learner import Learner
-from ccmem.streams.files import FileStream
-from ccmem.streams.progress import Progress
-from ccmem.streams.tables import Chunk, Columns
+from ccmem.app.learner import Learner
+from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.progress import Progress
+from ccmem.io.streams.tables import Chunk, Columns
 
 
 def peak_megabytes() -> float:
-    """Peak resident size of this process."""
+    """Return the peak resident size of this process in megabytes."""
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 2**20
 
 
 def recurring(learner: Learner, folder: Path, rows: int) -> Iterator[dict[str, Progress]]:
-    """Learn a million rows of sensor data from Parquet over and over; yield the progress after every chunk."""
+    """Learn a million rows of sensor data from Parquet repeatedly; yield the progress after every chunk."""
     file = folder / "sensors.parquet"
     command = [sys.executable, "-m", "ccmem.cli", "generate", "drift", str(file), "--rows", "1000000"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # apart, so that its memory is not counted
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL
+    )  # in a separate process, so that its memory is not counted
     while learner.rows < rows:
         source = FileStream(file, label="state", columns=learner.columns)
         for chunk in source.chunks_read_ahead(rows - learner.rows, 60.0):
@@ -63,7 +65,7 @@ def restless(learner: Learner, rows: int) -> Iterator[dict[str, Progress]]:
 
 
 def main() -> None:
-    """Run the soak and print what it found."""
+    """Run the soak test and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--every", type=int, default=1_000_000, help="rows between checkpoints")

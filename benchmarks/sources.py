@@ -1,4 +1,4 @@
-"""How much reading costs: learning from files against learning from an array that is already in memory.
+"""Cost of reading: learning from files against learning from an array that is already in memory.
 
     python benchmarks/sources.py
 
@@ -17,20 +17,20 @@ from typing import Any
 import numpy as np
 
 from ccmem import CCM, ModalClassifier
-from ccmem.living.learner import Learner
-from ccmem.streams.drift import drifting_sensors
-from ccmem.streams.files import FileStream
-from ccmem.streams.tables import code_labels
-from ccmem.streams.write import write_table
+from ccmem.app.learner import Learner
+from ccmem.io.streams.drift import drifting_sensors
+from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.tables import code_labels
+from ccmem.io.streams.write import write_table
 
 
 def model(n_slots: int) -> Any:
-    """The classifier that is timed."""
+    """Return the classifier to time."""
     return ModalClassifier(CCM(n_slots=n_slots, vigilance=0.85, commit_limit=10, recall_limit=15, random_state=0))
 
 
 def main() -> None:
-    """Time every format and print rows/s."""
+    """Time every format and print rows per second."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--features", type=int, default=8)

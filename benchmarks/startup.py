@@ -1,4 +1,4 @@
-"""What it costs to begin: imports, ``ccmem --help``, the first and the second use of every model; and peak memory."""
+"""Start-up cost: imports, ``ccmem --help``, first and second use of every model, and peak memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(kilobytes("VmHWM") - before)
 
 
 def processor_seconds(code: str, cache: str | None = None) -> float:
-    """Processor time of a Python process that runs ``code``."""
+    """Return the CPU time of a Python process that runs ``code``."""
     environment = {**os.environ, **({"CCMEM_KERNEL_CACHE": cache} if cache else {})}
     process = subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -53,7 +53,7 @@ def processor_seconds(code: str, cache: str | None = None) -> float:
 
 
 def imports(rounds: int) -> dict[str, float]:
-    """Median processor seconds of each, taken in turns."""
+    """Return the median CPU seconds of each import, measured in turn."""
     times: dict[str, list[float]] = {name: [] for name in IMPORTS}
     for _ in range(rounds):
         for name, code in IMPORTS.items():
@@ -70,7 +70,7 @@ main(["learn", {rows!r}, "--checkpoint", {checkpoint!r}, "--again"])
 
 
 def command() -> dict[str, float]:
-    """Seconds of ``ccmem learn`` on a file of 200 rows, likewise."""
+    """Return the CPU seconds of ``ccmem learn`` on a file of 200 rows."""
     with tempfile.TemporaryDirectory() as folder:
         code = COMMAND.format(rows=str(Path(folder) / "rows.csv"), checkpoint=str(Path(folder) / "memory"))
         cache = str(Path(folder) / "cache")
@@ -78,7 +78,7 @@ def command() -> dict[str, float]:
 
 
 def uses(models: list[str]) -> dict[str, dict[str, float]]:
-    """Seconds of a process that learns and predicts a little, with an empty kernel cache and with a filled one."""
+    """Return the CPU seconds of a process that learns and predicts, with an empty and a filled kernel cache."""
     result = {}
     for model in models:
         with tempfile.TemporaryDirectory() as cache:
@@ -89,11 +89,11 @@ def uses(models: list[str]) -> dict[str, dict[str, float]]:
 
 
 LEARN = "memory.partial_fit(X)"
-CONTROL = "np.ones((len(X), 125), np.float32)"  # what must not happen, to see that it would be seen
+CONTROL = "np.ones((len(X), 125), np.float32)"  # a deliberate violation, to show that it would be detected
 
 
 def peak_memory(models: list[str], rows: int) -> dict[str, float]:
-    """Megabytes that learning a chunk of ``rows`` x 784 needs beside the chunk and the memory; Linux only."""
+    """Return the megabytes that learning ``rows`` x 784 needs beyond chunk and memory; Linux only."""
     if not Path("/proc/self/clear_refs").exists():
         return {}
     # without a fixed threshold, memory freed after compiling would be handed out again and hide what is needed

@@ -1,4 +1,4 @@
-"""What the paper's tables cost: all six models, ten trials, against one pass of PyTorch's MLP.
+"""Cost of the paper's tables: all six models, ten trials, against one pass of PyTorch's MLP.
 
     python benchmarks/tables_cost.py --data DIR
 
@@ -18,14 +18,14 @@ import time
 from pathlib import Path
 
 from ccmem import datasets, experiments
-from ccmem.datasets import ImageData
-from ccmem.experiments.protocol import PAPER, Benchmark
-from ccmem.experiments.runs import Results, run_all
-from ccmem.report import for_terminal, tables
+from ccmem.paper.datasets import ImageData
+from ccmem.paper.experiments.protocol import PAPER, Benchmark
+from ccmem.paper.experiments.runs import Results, run_all
+from ccmem.paper.report import for_terminal, tables
 
 
 def tables_seconds(data: ImageData, benchmark: Benchmark) -> float:
-    """Time of both tables of the paper, ten trials of six models over the cores."""
+    """Return the time of both tables of the paper: ten trials of six models on all cores."""
     rows = experiments.rows(data.name, None, ["paper"])
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -37,7 +37,7 @@ def tables_seconds(data: ImageData, benchmark: Benchmark) -> float:
 
 
 def command_seconds(arguments: list[str]) -> float:
-    """Time of the command, from start to report."""
+    """Return the time of the command, from start to report."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "ccmem.cli", "reproduce", "mnist", "--rows", "paper", "--out", folder]
         began = time.perf_counter()
@@ -46,7 +46,7 @@ def command_seconds(arguments: list[str]) -> float:
 
 
 def torch_seconds(benchmark: Benchmark, n_steps: int) -> float:
-    """Time of one pass at batch 1, from the first ``n_steps`` samples, scaled to all."""
+    """Return the time of one pass at batch 1, extrapolated from the first ``n_steps`` samples."""
     import torch
 
     torch.set_num_threads(1)  # more threads only wait for each other at this size
@@ -66,7 +66,7 @@ def torch_seconds(benchmark: Benchmark, n_steps: int) -> float:
 
 
 def main() -> None:
-    """Time both and print them."""
+    """Time both and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with data sets (default: CCMEM_DATA, the cache, ...)")
     parser.add_argument("--steps", type=int, default=60_000, help="PyTorch steps to time (default: all)")
@@ -74,7 +74,7 @@ def main() -> None:
     more = ["--data", options.data] if options.data else []
     data = datasets.load("mnist", folder=options.data)
     benchmark = Benchmark.of(data)
-    command_seconds([*more, "--trials", "1"])  # compiles what is not compiled yet
+    command_seconds([*more, "--trials", "1"])  # compiles kernels if needed
     ours, whole = tables_seconds(data, benchmark), command_seconds(more)
     theirs = torch_seconds(benchmark, options.steps)
     print(f"PyTorch, one pass of the MLP at batch 1:                    {theirs:6.1f} s")

@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Subject(NamedTuple):
-    """Something to time: ``prepare()`` gives a fresh ``run()`` that handles ``samples`` samples."""
+    """A subject to time: ``prepare()`` returns a fresh ``run()`` that handles ``samples`` samples."""
 
     name: str
     samples: int
@@ -23,7 +23,7 @@ class Subject(NamedTuple):
 
 
 def take_turns(subjects: Iterable[Subject], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds per sample of every subject, one number a round; each is run once before, to compile and warm up."""
+    """Return the seconds per sample of every subject, one number per round, after one warm-up run."""
     subjects = list(subjects)
     for subject in subjects:
         subject.prepare()()
@@ -43,11 +43,11 @@ def take_turns(subjects: Iterable[Subject], rounds: int) -> dict[str, np.ndarray
 
 
 def spread(values: np.ndarray) -> dict[str, float]:
-    """Median, and the range that holds the middle 80 percent."""
+    """Return the median and the range of the middle 80 percent."""
     low, middle, high = np.percentile(values, [10, 50, 90])
     return {"median": float(middle), "low": float(low), "high": float(high)}
 
 
 def ratio(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
-    """How many times as long ``one`` took as ``other``, round by round (by medians if the rounds differ in number)."""
+    """Return the time of ``one`` relative to ``other``, round by round (of medians if the numbers of rounds differ)."""
     return spread(one / other if len(one) == len(other) else one / np.median(other))

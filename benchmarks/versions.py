@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.timing import ratio
 
 WIDTHS = {8: 30_000, 784: 3_000}
-"""Rows of a turn by columns."""
+"""Columns -> rows per turn."""
 TURN = """
 import sys, time
 import numpy as np
@@ -37,7 +37,7 @@ for _ in sys.stdin:
 
 
 class Version:
-    """A process that learns with the source in a folder whenever it is asked to."""
+    """A process that learns on request with the source in a folder."""
 
     def __init__(self, source: Path, width: int) -> None:
         self._process = subprocess.Popen(
@@ -49,7 +49,7 @@ class Version:
         )
 
     def microseconds(self) -> float:
-        """Microseconds a row, of one turn."""
+        """Return the microseconds per row of one turn."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(file=self._process.stdin, flush=True)
@@ -61,10 +61,10 @@ class Version:
 
 
 def compare(sources: list[Path], width: int, turns: int) -> list[list[float]]:
-    """Microseconds a row of every version, turn by turn."""
+    """Return the microseconds per row of every version, turn by turn."""
     versions = [Version(source, width) for source in sources]
     try:
-        for version in versions:  # compiles what is not yet
+        for version in versions:  # compiles kernels if needed
             version.microseconds()
         return [[version.microseconds() for version in versions] for _ in range(turns)]
     finally:

@@ -1,4 +1,4 @@
-"""What a live page costs learning: ``python -m benchmarks.watched``.
+"""Cost of a live page for learning: ``python -m benchmarks.watched``.
 
 One memory learns one stream in short turns, without a page and with one that a browser's stand-in follows from another
 process, one turn right after the other. Two things slow learning down: what the learning thread does more for each row,
@@ -19,12 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ccmem import AdaptiveCCM, watch
+from ccmem.app.watching.history import RowsAround
+from ccmem.app.watching.signals import Signals
 
 FOLLOW = "import sys, urllib.request\nfor line in urllib.request.urlopen(sys.argv[1]): pass"
 
 
 class Turn(NamedTuple):
-    """Processor time: of the learning thread for a row, of all other threads for a second."""
+    """CPU time: of the learning thread per row, of all other threads per second."""
 
     microseconds: float
     others: float
@@ -32,7 +34,7 @@ class Turn(NamedTuple):
 
 @contextmanager
 def followed(memory: AdaptiveCCM) -> Iterator[None]:
-    """A page that somebody reads."""
+    """Open a page with a reader in another process."""
     with watch(memory, browser=False) as page:
         reader = subprocess.Popen([sys.executable, "-c", FOLLOW, page.url + "stream"], stderr=subprocess.DEVNULL)
         try:
@@ -44,7 +46,7 @@ def followed(memory: AdaptiveCCM) -> Iterator[None]:
 
 
 def turn(memory: AdaptiveCCM, X: np.ndarray, seconds: float) -> Turn:
-    """Learn for so long."""
+    """Learn for ``seconds``."""
     rows, began = 0, (time.perf_counter(), time.thread_time(), time.process_time())
     while time.perf_counter() - began[0] < seconds:
         memory.partial_fit(X)
@@ -57,8 +59,21 @@ def turn(memory: AdaptiveCCM, X: np.ndarray, seconds: float) -> Turn:
     return Turn(1e6 * own / rows, (all_threads - own) / wall)
 
 
+def copying(X: np.ndarray) -> float:
+    """Return the microseconds that the page adds to a chunk in the learning thread: the shortest of many."""
+    around, signals, shortest = RowsAround(), Signals(), np.inf
+    for chunk in range(2000):
+        began = time.perf_counter()
+        around.observe(1_000_000 + chunk * len(X), X)
+        signals.observe(1_000_000 + chunk * len(X), X)
+        shortest = min(shortest, time.perf_counter() - began)
+        if chunk % 100 == 0:
+            signals.gather()
+    return 1e6 * shortest
+
+
 def main() -> None:
-    """Print what is lost, with the range that 95 of 100 resamplings of the pairs give it."""
+    """Print the loss with a 95 % bootstrap interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=0.5)
@@ -75,6 +90,8 @@ def main() -> None:
     page = [100 * (s.others - a.others) for a, s in zip(alone, shown, strict=True)]
     cost = np.median([a.microseconds for a in alone])
     print(f"{options.width} columns, {cost:.2f} us a row, {len(more)} pairs of turns")
+    copied = copying(X)
+    print(f"{'copying rows':<16} {100 * copied / (cost * len(X)):5.1f} %  ({copied:.1f} us a chunk of {len(X)} rows)")
     for name, values in (("learning thread", more), ("page's threads", page), ("at most lost", np.add(more, page))):
         draws = np.median(np.random.default_rng(0).choice(values, (2000, len(values))), axis=1)
         low, high = np.quantile(draws, [0.025, 0.975])

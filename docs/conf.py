@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import ccmem
@@ -64,7 +65,10 @@ html_theme_options = {
     "header_links_before_dropdown": 4,  # one line, with the search field beside them
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {path.stem: [] for path in HERE.glob("*.md")}  # they have no pages below them to list
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository")
+if REPOSITORY:
+    html_theme_options["github_url"] = REPOSITORY
+html_sidebars = {"**": ["globaltoc.html"]}
 html_show_sourcelink = False
 
 

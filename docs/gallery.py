@@ -1,4 +1,4 @@
-"""What sphinx-gallery does not see by itself: a figure of ccmem.plots that a block of an example ends in."""
+"""Sphinx-gallery scraper for figures of ccmem.plots that are the last value of a block of an example."""
 
 from __future__ import annotations
 

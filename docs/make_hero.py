@@ -33,12 +33,12 @@ def stream(seed: int = 0) -> Any:
 
 
 def draw(
-    memory: AdaptiveCCM, X: Any, alarm: Any, title: str | None, width: float, height: float, dpi: int
+    memory: AdaptiveCCM, X: Any, evidence: Any, title: str | None, width: float, height: float, dpi: int
 ) -> Image.Image:
-    """The memory as it is now, on the axis of the whole stream."""
+    """Draw the present memory on the axis of the whole stream."""
     figure = new_figure(width, height)
     left, right = figure.subfigures(1, 2, width_ratios=[2, 1])
-    plots.timeline(memory, stream=X, alarm=alarm, changes=CHANGES, figure=left)
+    plots.timeline(memory, stream=X, evidence=evidence, changes=CHANGES, figure=left)
     plots.blocks(memory, figure=right, title="what each block holds")
     left.axes[-1].set_xlim(0, LENGTH * len(TASKS))
     if title is not None:
@@ -51,15 +51,18 @@ def draw(
 def main() -> None:
     """Learn, and draw at every frame."""
     X = stream()
-    memory, alarm, frames = AdaptiveCCM(n_slots=8), np.zeros(len(X), int), []
+    memory, frames = AdaptiveCCM(n_slots=8), []
+    known = hasattr(AdaptiveCCM, "evidence_")  # otherwise only the evidence of the events is drawn
+    evidence: Any = np.zeros(len(X)) if known else True
     shown = set(np.linspace(0, len(X), FRAMES + 1).astype(int)[1:].tolist())
     for step, x in enumerate(X):
         memory.learn_one(x)
-        alarm[step] = memory.alarm_
+        if known:
+            evidence[step] = memory.evidence_
         if step + 1 in shown:
-            frames.append(draw(memory, X, alarm, None, 11, 5.2, 70))
+            frames.append(draw(memory, X, evidence, None, 11, 5.2, 70))
     title = "A memory that notices what is new and what is back"
-    draw(memory, X, alarm, title, 13, 6.3, 120).save(STATIC / "hero.png", optimize=True)
+    draw(memory, X, evidence, title, 13, 6.3, 120).save(STATIC / "hero.png", optimize=True)
     small = [frame.quantize(64) for frame in frames]
     times = [220] * (len(small) - 1) + [3000]
     small[0].save(STATIC / "forming.gif", save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)

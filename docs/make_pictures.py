@@ -19,7 +19,6 @@ from matplotlib.patches import Circle, Wedge
 from sklearn.decomposition import PCA
 
 from ccmem import CCM, AdaptiveCCM, IncrementalWTA
-from ccmem.models.adaptive.decision import RECENT
 
 HERE = Path(__file__).parent / "_static"
 BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#c0392b", "#8b949e", "#22272e"
@@ -176,15 +175,14 @@ def alarm() -> None:
 
 
 def signature() -> None:
-    """The recent mean on its way between the signatures of the blocks, in the plane of their first two components."""
+    """Draw the recent mean on its way between the levels of the blocks, in the plane of their first two components."""
     X = stream(0)
     memory = AdaptiveCCM(n_slots=8)
     path, block = np.empty_like(X), np.empty(len(X), int)
     for step, x in enumerate(X):
         memory.learn_one(x)
-        path[step], block[step] = memory._state.vectors[RECENT], memory.task_pointer_
-    means = memory._state.means[: memory.n_blocks_]
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        path[step], block[step] = X[max(0, step - 47) : step + 1].mean(axis=0), memory.task_pointer_
+    means, unit = memory.block_levels_, X
     plane = PCA(2).fit(means)
     spread = np.sqrt([plane.transform(unit[block == b]).var(axis=0).sum() for b in range(len(means))])
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained", width_ratios=[1, 1.25])
@@ -206,12 +204,12 @@ def signature() -> None:
             zorder=4,
         )
     left.set(xticks=[], yticks=[], aspect="equal")
-    left.set_title("the mean of recent samples wanders from signature to signature", loc="left", size=12)
+    left.set_title("the mean of recent samples moves from level to level", loc="left", size=12)
     left.spines[:].set_color("#d0d7de")
     distance = np.linalg.norm(path[:, None] - means[None], axis=2)
     for b in range(len(means)):
         right.plot(distance[:, b], color=colours[b], lw=1.8)
-    right.set(xlabel="sample", ylabel="distance of the recent mean\nfrom each final signature", xlim=(0, len(X)))
+    right.set(xlabel="sample", ylabel="distance of the recent mean\nfrom each final level", xlim=(0, len(X)))
     top = right.get_ylim()[1]
     for event in memory.events_:
         right.axvline(event.step, color=INK, lw=1.2)

@@ -8,14 +8,14 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import ccmem
-from ccmem.watching.demo import Demo
+from ccmem.app.watching.demo import Demo
 
 STATIC = Path(__file__).parent / "_static"
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 
 
 def main() -> None:
-    """A finished demo of each kind, at the widths of a desk and of a phone."""
+    """Photograph a finished demo of each kind, at the width of a desktop and of a phone."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
         for kind, rows in (("digits", 4300), ("sensors", 7000)):
@@ -26,12 +26,11 @@ def main() -> None:
                 if kind == "sensors":
                     for block, name in enumerate(("standing still", "warming up")):
                         demo.model.memory_.name_block(block, name)
-                tab = browser.new_page(viewport={"width": 1280, "height": 800})
+                tab = browser.new_page(viewport={"width": 1280, "height": 940})
                 tab.goto(page.url)
-                tab.wait_for_timeout(2500)
-                if kind == "digits":
-                    tab.screenshot(path=STATIC / "watch_digits.png")
-                else:
+                tab.wait_for_timeout(3000)
+                tab.screenshot(path=STATIC / f"watch_{kind}.png")
+                if kind == "sensors":
                     tab.click("#events button")
                     tab.wait_for_timeout(1500)
                     tab.screenshot(path=STATIC / "watch_why.png")

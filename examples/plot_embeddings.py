@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ccmem import AdaptiveCCM, plots
-from ccmem.colours import block_colour
+from ccmem.core.colours import block_colour
 
 rng = np.random.default_rng(0)
 seasons = ["election", "football", "election", "heat wave", "football"]

@@ -1,9 +1,9 @@
-"""The evidence for ``AdaptiveCCM()``: what docs/adaptive.md says comes from here.
+"""Experiments behind docs/adaptive.md: ``AdaptiveCCM()`` on all streams, bounds, parameters and speed.
 
     python studies/adaptive.py --data FOLDER --part streams dependent bounds parameters speed --out results/adaptive
 
 FOLDER holds the image sets (mnist, fashion-mnist, notmnist; without it they are fetched). Every part writes one JSON
-file; ``--tables`` prints all of them as Markdown, ``--plots`` draws them. Parts that are done are not run again.
+file; ``--tables`` prints all of them as Markdown, ``--plots`` draws them. Finished parts are not repeated.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from ccmem import CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, datasets, experiments
-from ccmem.experiments.protocol import Benchmark
-from ccmem.experiments.runs import cores
-from ccmem.experiments.tuning import candidates
+from ccmem.io.streams.drift import drifting_sensors
+from ccmem.io.streams.splits import TaskStream, recurring_tasks, shuffled, split_by_class
 from ccmem.metrics.events import score_events
 from ccmem.models._blocks import BlockMemory
-from ccmem.streams.drift import drifting_sensors
-from ccmem.streams.splits import TaskStream, recurring_tasks, shuffled, split_by_class
+from ccmem.paper.experiments.protocol import Benchmark
+from ccmem.paper.experiments.runs import cores
+from ccmem.paper.experiments.tuning import candidates
 
 IMAGES = ("mnist", "fashion-mnist", "notmnist")
 MADE = ("embeddings", "sensors")
@@ -59,12 +59,12 @@ def made(name: str) -> Any:
 
 
 def load(name: str, folder: str | None) -> Any:
-    """A data set, pixels in [0, 1]."""
+    """Load a data set, with pixels in [0, 1]."""
     return made(name) if name in MADE else datasets.load(name, folder=folder)
 
 
 def make_stream(kind: str, benchmark: Benchmark, seed: int) -> TaskStream:
-    """One of STREAMS over the rows of a benchmark."""
+    """Arrange the rows of a benchmark as one of STREAMS."""
     y, rng = benchmark.y[benchmark.rows], np.random.default_rng([seed, 7])
     rows, n_tasks = benchmark.rows, len(benchmark.tasks)
     if kind == "short tasks":
@@ -83,7 +83,7 @@ def make_stream(kind: str, benchmark: Benchmark, seed: int) -> TaskStream:
 
 
 def beginnings(stream: TaskStream) -> list[int]:
-    """Where tasks begin to mix; visits change in the middle of that, and what is noticed before is no false alarm."""
+    """Return the rows where tasks begin to mix; visits change mid-mix, so a detection in between is no false alarm."""
     edges = [0, *stream.change_points, len(stream)]
     shorter = [min(b - a, c - b) for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)]
     return [change - int(BLUR * n / 2) for change, n in zip(stream.change_points, shorter, strict=True)]
@@ -96,17 +96,17 @@ def signature(
     seed: int = 0, tuning: dict[str, Any] | None = None, label_use: str = "readout", **parameters: Any
 ) -> Any:
     """The model of this page."""
-    changed = {"_tuning": AdaptiveCCM._tuning._replace(**tuning or {})}
+    changed = {"_constants": AdaptiveCCM._constants._replace(**tuning or {})}
     return ModalClassifier(type("AdaptiveCCM", (AdaptiveCCM,), changed)(**parameters), label_use=label_use)
 
 
 def fixed(seed: int = 0, **parameters: Any) -> Any:
-    """CCM with fixed thresholds, the paper's for MNIST unless others are given."""
+    """CCM with fixed thresholds, by default those of the paper for MNIST."""
     return ModalClassifier(CCM(random_state=seed, **parameters))
 
 
 def wta(seed: int, benchmark: Benchmark, **parameters: Any) -> Any:
-    """iWTA, started at random samples of all classes: a head start no stream gives."""
+    """iWTA initialised with random samples of all classes, which no real stream provides."""
     rows = np.random.default_rng([seed, 1]).choice(benchmark.rows, 125, replace=False)
     return ModalClassifier(IncrementalWTA(125, init=benchmark.X[rows], **parameters))
 
@@ -115,7 +115,7 @@ Make = Callable[[int, Benchmark], Any]
 
 
 def models(tuned: dict[str, dict[str, Any]]) -> dict[str, Make]:
-    """Every row of the tables: name -> how to make it for a trial; ``tuned`` holds what :func:`tune` found."""
+    """Return the rows of the tables: name -> factory for a trial. ``tuned`` holds the settings from :func:`tune`."""
     return {
         "signature": lambda seed, _: signature(seed),
         "signature, at most 125 units": lambda seed, _: signature(seed, max_units=125),
@@ -130,7 +130,7 @@ def models(tuned: dict[str, dict[str, Any]]) -> dict[str, Make]:
 
 
 class TooLarge(Exception):  # noqa: N818 - not an error
-    """More units than are allowed."""
+    """Raised when a memory has more units than allowed."""
 
 
 def trial(
@@ -141,9 +141,9 @@ def trial(
     limit: float = np.inf,
     changes: list[int] | None = None,
 ) -> dict[str, Any]:
-    """Learn a stream; say what was noticed, how well it is remembered, and what it takes.
+    """Learn a stream; return detection scores, accuracies and cost.
 
-    ``changes``: where changes begin, if not where the stream says that a visit does.
+    ``changes``: rows at which changes begin, if they differ from the visits of the stream.
     """
     tasks = len(benchmark.tasks)
     diagonal, last = {}, {}
@@ -155,7 +155,7 @@ def trial(
             began = time.perf_counter()
             model.partial_fit(X, y)
             seconds += time.perf_counter() - began
-            if model.memory_.n_units_ > limit:  # a memory that grows at every turn also gets slow
+            if model.memory_.n_units_ > limit:  # a memory that grows at every visit also becomes slow
                 raise TooLarge
         if retention and visit < len(visits) - 1:
             diagonal[visit] = accuracies(model, benchmark, [stream.visits[visit]])
@@ -187,10 +187,9 @@ def trial(
 
 
 def _around(memory: AdaptiveCCM) -> int:
-    """Numbers that a memory holds beside its prototypes: of the stream, and of every block."""
+    """Return the numbers stored beside the prototypes: for the stream, and for each block."""
     state = memory._state
-    stream = sum(array.size for array in (state.vectors, state.scalars, state.readings, state.ring))
-    return stream + memory.n_blocks_ * (state.means[0].size + state.statistics[0].size + state.columns[0].size)
+    return state.stream.size + state.scalars.size + memory.n_blocks_ * state.blocks[0].size
 
 
 def _by_visit(stream: TaskStream) -> Any:
@@ -204,7 +203,7 @@ def _by_visit(stream: TaskStream) -> Any:
 
 
 def accuracies(model: Any, benchmark: Benchmark, tasks: Any) -> dict[str, list[float]]:
-    """Accuracy on tasks under both protocols."""
+    """Return the accuracy on each task under both protocols."""
     found: dict[str, list[float]] = {"strict": [], "paper": []}
     for task in tasks:
         part = benchmark.test_parts[task]
@@ -220,7 +219,7 @@ def accuracies(model: Any, benchmark: Benchmark, tasks: Any) -> dict[str, list[f
 
 
 def tune_fixed(name: str, folder: str | None) -> list[dict[str, Any]]:
-    """Fixed thresholds on a validation split: strict ACC over vigilance and alarm limit."""
+    """Search fixed thresholds on a validation split: strict ACC over vigilance and alarm limit."""
     benchmark = Benchmark.validation(load(name, folder))
     found = []
     for vigilance in (0.7, 0.75, 0.8, 0.85, 0.9, 0.94):
@@ -241,7 +240,7 @@ def tune_fixed(name: str, folder: str | None) -> list[dict[str, Any]]:
 
 
 def tune(benchmark: Benchmark, make: Callable[..., Any], space: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """24 random settings on a validation split, the best four of them on two more streams; best strict ACC first."""
+    """Try 24 random settings on a validation split and the best four on two more streams; sort by strict ACC."""
 
     def score(parameters: dict[str, Any], seed: int) -> float:
         stream = make_stream("five tasks", benchmark, seed)
@@ -261,7 +260,7 @@ def tune(benchmark: Benchmark, make: Callable[..., Any], space: dict[str, list[A
 
 
 def tuned_rows(name: str, folder: str | None) -> dict[str, list[dict[str, Any]]]:
-    """What :func:`tune` finds for the rows beside AdaptiveCCM."""
+    """Tune the rows that are compared with AdaptiveCCM."""
     benchmark = Benchmark.validation(load(name, folder))
     search = experiments.settings()["search"]
     rates = {key: search["iwta"][key] for key in ("learning_rate", "rate_decay")}
@@ -272,13 +271,13 @@ def tuned_rows(name: str, folder: str | None) -> dict[str, list[dict[str, Any]]]
 
 
 def over_cores(job: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
-    """``job`` of every input, all cores at work: kernels release the interpreter's lock."""
+    """Run ``job`` on every input on all cores; kernels release the GIL."""
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(job, inputs))
 
 
 def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """All models on all streams of all data sets."""
+    """Run all models on all streams of all data sets."""
     found = old
     for name in args.sets:
         data = load(name, args.data)
@@ -308,7 +307,7 @@ def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dic
 
 
 def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """What every bound costs, in order and shuffled."""
+    """Measure the cost of each bound, on ordered and shuffled streams."""
     found = old
     for name in IMAGES:
         benchmark = Benchmark.of(load(name, args.data))
@@ -333,7 +332,7 @@ def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict
 
 
 def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """Samples that are not independent: sensors with a cycle and a drift, images in the order of their files."""
+    """Run dependent samples: sensors with a cycle and a drift, and images in file order."""
     found = old
 
     def sensors(seed: int) -> dict[str, Any]:
@@ -376,7 +375,7 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 
 
 def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """What every parameter does, one at a time, on validation splits: ACC, missed changes, false alarms, delay."""
+    """Vary one parameter at a time on validation splits: ACC, missed changes, false alarms, delay."""
     found = old
     for name in ("mnist", "fashion-mnist", "digits"):
         benchmark = Benchmark.validation(load(name, args.data))
@@ -398,7 +397,7 @@ def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: 
 
 
 def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
-    """Processor time of learning beside that of the paper's CCM, taken in turn, the best of several."""
+    """Measure the processor time of learning against the paper's CCM, alternating; keep the best of several runs."""
     benchmark = Benchmark.of(load("mnist", args.data))
     rows = make_stream("five tasks", benchmark, 0).indices
     X = benchmark.X[rows]
@@ -421,7 +420,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FOLDER", help="folder of the image sets")
     parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS), help="what to run")

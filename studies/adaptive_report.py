@@ -1,4 +1,4 @@
-"""Tables and pictures of what studies/adaptive.py found."""
+"""Tables and pictures of the results of studies/adaptive.py."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _of(records: list[dict[str, Any]], part: str, whole: str) -> str:
 
 
 def stream_table(results: dict[str, Any], kind: str) -> str:
-    """One stream, all data sets and models."""
+    """Table of one stream, over all data sets and models."""
     lines = [
         "| data | model | trials | blocks | missed | median delay | false alarms | right recalls | strict ACC | "
         "5 winners | strict BWT | paper ACC | paper BWT | units | floats |",
@@ -73,7 +73,7 @@ def stream_table(results: dict[str, Any], kind: str) -> str:
 
 
 def bound_table(results: dict[str, Any]) -> str:
-    """Accuracy against bound."""
+    """Table of accuracy against bound."""
     bounds = sorted({int(bound) for entry in results.values() for bound in entry})
     lines = [
         "| data, stream, labels used for | " + " | ".join(map(str, bounds)) + " |",
@@ -91,7 +91,7 @@ def bound_table(results: dict[str, Any]) -> str:
 
 
 def parameter_table(results: dict[str, Any]) -> str:
-    """Every sweep, summed over data sets and streams."""
+    """Table of every sweep, summed over data sets and streams."""
     lines = [
         "| parameter | value | strict ACC | missed | false alarms | right recalls | median delay |",
         "|" + "---|" * 7,
@@ -114,7 +114,7 @@ def parameter_table(results: dict[str, Any]) -> str:
 
 
 def fixed_table(results: dict[str, Any]) -> str:
-    """The paper's CCM over vigilance and alarm limit, on validation splits."""
+    """Table of the paper's CCM over vigilance and alarm limit, on validation splits."""
     swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
     vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
     lines = ["| data | alarm limit | " + " | ".join(f"rho {v}" for v in vigilances) + " |"]
@@ -127,7 +127,7 @@ def fixed_table(results: dict[str, Any]) -> str:
 
 
 def tuned_table(results: dict[str, Any]) -> str:
-    """The settings of the rows beside AdaptiveCCM."""
+    """Table of the settings of the rows that are compared with AdaptiveCCM."""
     lines = ["| data | model | settings | strict ACC |", "|---|---|---|---|"]
     for name, entry in results.items():
         for title, tried in entry.get("tuned", {}).items():
@@ -138,7 +138,7 @@ def tuned_table(results: dict[str, Any]) -> str:
 
 
 def dependent_table(results: dict[str, Any]) -> str:
-    """Cycles, drift and runs."""
+    """Table of cycles, drift and runs."""
     lines = ["| stream | blocks | changes missed | false alarms | right recalls | part learned |", "|" + "---|" * 6]
     for name, found in results.items():
         if isinstance(found, dict):
@@ -153,7 +153,7 @@ def dependent_table(results: dict[str, Any]) -> str:
 
 
 def tables(results: dict[str, Any]) -> str:
-    """All tables as Markdown."""
+    """Return all tables as Markdown."""
     parts = []
     for kind in dict.fromkeys(
         kind for entry in results.get("streams", {}).values() for kind in entry if kind not in ("fixed", "tuned")
@@ -177,7 +177,7 @@ def tables(results: dict[str, Any]) -> str:
 
 
 def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
-    """Sensitivity and bounds as pictures."""
+    """Draw sensitivity and bounds."""
     import matplotlib.pyplot as plt
 
     from ccmem import plots
@@ -233,5 +233,5 @@ def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
 
 
 def _wrong(record: dict[str, Any]) -> bool:
-    """Whether a change was missed, an alarm false, or a recall wrong."""
+    """True if a change was missed, an alarm was false, or a recall was wrong."""
     return record["missed"] + record["false alarms"] + record["returns"] - record["right recalls"] > 0

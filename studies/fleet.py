@@ -1,4 +1,4 @@
-"""The figures behind docs/fleet.md: kills of every shell, cost of a key and of a row, many keys, merging.
+"""Figures of docs/fleet.md: kills of every adapter, cost per key and per row, many keys, merging.
 
     python -m studies.fleet kills plain --kills 20
     python -m studies.fleet kills dask --kills 20
@@ -33,14 +33,14 @@ from studies.fleet_kills import DRIVER, FEATURES, command, kills, table_of, writ
 EVIDENCE = Path(__file__).parent / "evidence" / "fleet"
 
 
-# Spark's own cost ---------------------------------------------------------------------------------------------------
+# Cost of Spark -----------------------------------------------------------------------------------------------------
 
 
 def spark(args: argparse.Namespace) -> dict[str, Any]:
-    """Processor time that a micro-batch takes for every key in it and for every row, Java and Python together.
+    """Measure the processor time of a micro-batch per key and per row, Java and Python together.
 
-    Three runs: few keys, many keys, many keys with more rows. What the first two differ by goes to the keys, what the
-    last two differ by to the rows.
+    Three runs: few keys, many keys, many keys with more rows. The difference of the first two gives the cost per key,
+    the difference of the last two the cost per row.
     """
     batches, few, many = 4, args.keys // 8, args.keys
     used = [_spark_seconds(keys, rows, batches) for keys, rows in ((few, 10), (many, 10), (many, 50))]
@@ -71,9 +71,9 @@ def _spark_seconds(n_keys: int, rows_in_a_batch: int, batches: int) -> float:
 
 
 def _watched(leader: subprocess.Popen[Any]) -> tuple[float, int]:
-    """Processor seconds of a process group until its leader ends, and the most memory one of them had, in KB (Linux).
+    """Return processor seconds of a process group until its leader ends, and peak memory of one process in KB (Linux).
 
-    A process that ends is counted by its parent, if that waits for it; what happens in the last 0.1 s is not.
+    A process that ends is counted by its parent if the parent waits for it; the last 0.1 s are not counted.
     """
     most, peak = 0, 0
     while leader.poll() is None:
@@ -96,7 +96,7 @@ def _watched(leader: subprocess.Popen[Any]) -> tuple[float, int]:
 
 
 def cost(args: argparse.Namespace) -> dict[str, Any]:
-    """Processor time of a key and of a row, and bytes: medians over many repeats in one process."""
+    """Measure processor time per key and per row, and bytes: medians over many repeats in one process."""
     from ccmem import AdaptiveCCM, from_bytes
     from ccmem.fleet import Recipe, Rows, step
 
@@ -130,7 +130,7 @@ def cost(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _processor_ms(function: Any, repeats: int = 300) -> float:
-    """The tenth of the times that is lowest, at its upper end: what others do on the machine shows least there."""
+    """Return the 10th percentile of the times, which is least affected by other load on the machine."""
     function()
     times = []
     for _ in range(repeats):
@@ -141,9 +141,9 @@ def _processor_ms(function: Any, repeats: int = 300) -> float:
 
 
 def scale(args: argparse.Namespace) -> dict[str, Any]:
-    """Many keys through the command on one and on two workers, beside a plain loop over rows sorted by key.
+    """Run many keys through the command with one and two workers, and through a plain loop over rows sorted by key.
 
-    The loop is that of 2,000 of the keys.
+    The loop runs over 2,000 of the keys.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -156,7 +156,9 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         if (work / "facts.json").exists():
             facts = json.loads((work / "facts.json").read_text())
         (work / "rows").mkdir(parents=True, exist_ok=True)
-        for start in range(0, args.keys, 10_000):  # a file per 10,000 keys: rows of a file are interleaved in time
+        for start in range(
+            0, args.keys, 10_000
+        ):  # one file per 10,000 keys: the rows of a file are interleaved in time
             file = work / "rows" / f"{start:07d}.parquet"
             if not file.exists():
                 table = table_of(min(10_000, args.keys - start), n_rows, seed=start)
@@ -208,14 +210,14 @@ def _rates(rows: int, wall: float, processor: float) -> dict[str, Any]:
 
 
 def merge(args: argparse.Namespace) -> dict[str, Any]:
-    """Split MNIST in quarters learned apart and merged, beside one stream: strict ACC and blocks at 125 units.
+    """Learn Split MNIST in quarters and merge them; compare strict ACC and blocks at 125 units with one stream.
 
-    Quarters are every fourth row, so that each has all tasks in order, or stretches, so that most tasks are in one.
+    Quarters are every fourth row, so that each has all tasks in order, or contiguous segments of the stream.
     """
     import ccmem
     from ccmem import AdaptiveCCM, ModalClassifier
-    from ccmem.datasets import load
-    from ccmem.experiments.protocol import Benchmark
+    from ccmem.paper.datasets import load
+    from ccmem.paper.experiments.protocol import Benchmark
 
     benchmark = Benchmark.of(load("mnist", folder=args.data, pixels="unit"))
     found: dict[str, list[Any]] = {"one stream": [], "every fourth row": [], "stretches": []}
@@ -238,7 +240,7 @@ def merge(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run one of the studies and keep its figures."""
+    """Run one of the studies and store its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
     killing = parts.add_parser("kills")

@@ -1,4 +1,4 @@
-"""Kills of the shells around a fleet, again and again, and what comes out compared with a loop over keys.
+"""Repeated kills of the fleet adapters; the results are compared with a loop over keys.
 
 Run by ``python -m studies.fleet kills plain|dask|spark``.
 """
@@ -26,7 +26,7 @@ FEATURES = [f"x{i}" for i in range(8)]
 
 
 def table_of(n_keys: int, n_rows: int, seed: int = 0) -> Any:
-    """Rows of all keys, interleaved in time; every key changes between two states of its own."""
+    """Rows of all keys, interleaved in time; every key alternates between two states."""
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ def table_of(n_keys: int, n_rows: int, seed: int = 0) -> Any:
 
 
 def write_rows(folder: Path, n_keys: int, n_rows: int, files: int) -> None:
-    """The rows as Parquet files, one after the other in time."""
+    """Write the rows as Parquet files, in time order."""
     from pyarrow import parquet
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,13 +51,13 @@ def write_rows(folder: Path, n_keys: int, n_rows: int, files: int) -> None:
 
 
 def command(rows: Path, store: Path, *more: str) -> list[str]:
-    """``ccmem fleet learn`` as a person would call it."""
+    """Return the command line of ``ccmem fleet learn``."""
     fixed = ["--key", "machine", "--order", "time", "--param", "n_slots=5", "--json"]
     return [sys.executable, "-m", "ccmem.cli", "fleet", "learn", str(rows), "--store", str(store), *fixed, *more]
 
 
 def content(store: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
-    """States by key and events, sorted."""
+    """Return states by key, and sorted events."""
     from pyarrow import parquet
 
     from ccmem.fleet.store import Store
@@ -69,7 +69,7 @@ def content(store: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
 
 
 def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
-    """The same from a loop over keys."""
+    """Compute states and events with a loop over keys."""
     from pyarrow import parquet
 
     from ccmem import AdaptiveCCM
@@ -89,7 +89,7 @@ def plain(rows: Path) -> tuple[dict[Any, bytes], list[tuple[Any, ...]]]:
 
 
 def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to the command: most while a round is under way. Its workers have to end by themselves."""
+    """Kill the command with SIGKILL, mostly during a round. Its workers must end without help."""
     store, done, attempts, midway = work / "store", 0, 0, 0
 
     def under_way() -> bool:
@@ -122,7 +122,7 @@ def kill_plain(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[s
 
 
 def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """SIGKILL to workers of a local cluster while it learns, again and again."""
+    """Kill workers of a local cluster with SIGKILL while it learns."""
     from ccmem import AdaptiveCCM
     from ccmem.fleet import Recipe, local, tables
     from ccmem.fleet.dask import client, map_on
@@ -141,7 +141,7 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
             def murder(over: threading.Event = over, dead: set[int] = dead) -> None:
                 nonlocal done
                 while done < kills and not over.wait(rng.uniform(0.05, 1.0)):
-                    known = connected.scheduler_info(n_workers=-1)["workers"]  # only those that have come up
+                    known = connected.scheduler_info(n_workers=-1)["workers"]  # only workers that have started
                     nannies = [n for n in connected.cluster.workers.values() if n.worker_address in known]
                     pids = [nanny.pid for nanny in nannies if nanny.pid and nanny.pid not in dead]
                     if pids:
@@ -163,9 +163,9 @@ def kill_dask(rows: Path, work: Path, kills: int, rng: random.Random) -> dict[st
 
 
 def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: float) -> dict[str, Any]:
-    """SIGKILL to the driver, Java and all: before and after events take their place, and at random moments.
+    """Kill the driver with SIGKILL, including Java: before and after events are in place, and at random moments.
 
-    After so many minutes it stops until it is called again with the same folder, and tells how far it has come.
+    Stops after the given minutes and reports its progress; call it again with the same folder to continue.
     """
     from pyarrow import parquet
 
@@ -195,7 +195,7 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-        if child.returncode == 0:  # it came to the end: of the kills, or before one
+        if child.returncode == 0:  # it reached the end: of the kills, or before one
             lines = [line.split() for line in (run / "states.txt").read_text().splitlines()]
             states = {int(key): bytes.fromhex(state) for key, state in lines}
             parts = [parquet.read_table(part) for part in sorted((run / "events").glob("batch-*"))]
@@ -206,7 +206,7 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
             assert moment is not None, "killed by someone else"
             told["when"][moment] += 1
             print(f"{done + 1} kills", file=sys.stderr, flush=True)
-        else:  # a crowded machine: Spark waits ten seconds for a Python worker
+        else:  # on a busy machine Spark gives up on a Python worker after ten seconds
             told["failures"] += 1
             assert told["failures"] < 20, (run / "log.txt").read_text()[-3000:]
         progress.write_text(json.dumps(told))
@@ -215,13 +215,13 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
 
 
 def _so_far(rows: Path, run: Path) -> dict[str, Any]:
-    """Of a run under way, whether the events of the batches that have some are those of a loop over their rows."""
+    """True if the events written so far are those of a loop over the rows of their batches."""
     from pyarrow import parquet
 
     parts = sorted((run / "events").glob("batch-*"))
     events = sorted(tuple(row.values()) for part in parts for row in parquet.read_table(part).to_pylist())
     with tempfile.TemporaryDirectory() as folder:
-        for file in sorted(rows.iterdir())[: len(parts)]:  # a file is a batch
+        for file in sorted(rows.iterdir())[: len(parts)]:  # one file is one batch
             shutil.copy(file, folder)
         equal = not parts or events == plain(Path(folder))[1]
     return {"batches": len(parts), "events": len(events), "events_equal": equal}
@@ -234,17 +234,17 @@ MOMENTS = {
     "between the events and the commit of the second batch from there": ["after", "2"],
     RANDOM: [],
 }
-"""When a driver is killed, and the words that make it kill itself then."""
+"""Moments at which a driver is killed, with the arguments that make it kill itself at that moment."""
 
 
 def kills(args: argparse.Namespace) -> dict[str, Any]:
-    """Kill a shell many times and compare what comes out with a loop over keys, to the last byte."""
+    """Kill an adapter many times and compare the result with a loop over keys, byte by byte."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(args.work or folder)
         if not (work / "rows").exists():
             write_rows(work / "rows", args.keys, 360, 12 if args.shell == "spark" else 3)
         if args.shell == "spark":
-            seed = args.seed + int(time.time())  # random moments, also of a run that resumes
+            seed = args.seed + int(time.time())  # random moments, also in a resumed run
             facts = kill_spark(work / "rows", work, args.kills, random.Random(seed), args.minutes)
         else:
             shell = {"plain": kill_plain, "dask": kill_dask}[args.shell]

@@ -6,10 +6,9 @@
     python -m studies.layers orders controls imbalance labels start calibration other       # any of them
     python -m studies.layers --report                                                       # tables and chart
 
-The tables of ten trials are made by ``ccmem reproduce``. What else there is to know is here, one to three trials each.
-The test part is looked at in these runs only; settings were chosen on a sixth of the training part
-(studies/layers_tuning.py). Every trial is kept as it ends in studies/evidence/layers/trials.json, so that a run that
-was stopped goes on.
+``ccmem reproduce`` makes the tables of ten trials; this module makes all others, with one to three trials each. Only
+these runs use the test part; settings were chosen on a sixth of the training part (studies/layers_tuning.py). Every
+trial is stored in studies/evidence/layers/trials.json when it ends, so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ OWN: dict[str, Callable[[int], Any]] = {
     ),
     "pixels, no layer": lambda seed: DiscriminantClassifier(),
 }
-"""Controls beyond the rows of ``ccmem reproduce``."""
+"""Controls in addition to the rows of ``ccmem reproduce``."""
 
 
 def new(model: str, seed: int) -> Any:
-    """A model by its name among the controls or the rows of ``ccmem reproduce``."""
+    """Create a model by its name among the controls or the rows of ``ccmem reproduce``."""
     if model in OWN:
         return OWN[model](seed)
     (row,) = experiments.rows("mnist", [model], ["layers"])
@@ -49,7 +48,7 @@ def new(model: str, seed: int) -> Any:
 
 
 def orders(y: np.ndarray, name: str, seed: int) -> np.ndarray:
-    """Rows of the training part in the order of a stream: tasks of two classes unless it says otherwise."""
+    """Return rows of the training part in stream order: tasks of two classes by default."""
     rng = np.random.default_rng([seed, 0])
     classes = np.unique(y)
     if name == "joint":
@@ -70,7 +69,7 @@ def teach(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
 
 
 def task_accuracy(predicted: np.ndarray, y: np.ndarray) -> float:
-    """Mean over the five tasks of two classes, as in the tables."""
+    """Return the mean accuracy over the five tasks of two classes, as in the tables."""
     right = predicted == y
     return float(np.mean([right[y // 2 == task].mean() for task in range(5)]))
 
@@ -86,7 +85,7 @@ def accuracy(data: Any, model: str, seed: int, order: str = "standard") -> dict[
 
 
 def imbalance(data: Any, model: str, seed: int) -> dict[str, Any]:
-    """Odd classes keep one image in a hundred."""
+    """Keep one image in a hundred of each odd class."""
     rows = orders(data.y_train, "standard", seed)
     rare = data.y_train[rows] % 2 == 1
     keep = ~rare | (np.random.default_rng(seed).random(len(rows)) < 0.01)
@@ -103,7 +102,7 @@ def imbalance(data: Any, model: str, seed: int) -> dict[str, Any]:
 
 
 def few_labels(data: Any, model: str, seed: int) -> dict[str, Any]:
-    """One image in a hundred has a label."""
+    """Keep the label of one image in a hundred."""
     rows = orders(data.y_train, "standard", seed)
     labels = data.y_train[rows].astype(np.float64)
     labels[np.random.default_rng(seed).random(len(rows)) >= 0.01] = np.nan
@@ -112,7 +111,7 @@ def few_labels(data: Any, model: str, seed: int) -> dict[str, Any]:
 
 
 def poor_start(data: Any, model: str, seed: int, kind: str) -> dict[str, Any]:
-    """Before the stream: 500 constant images of a class of their own, or 500 images of one class."""
+    """Start the stream with 500 constant images of an extra class, or with 500 images of one class."""
     rows = orders(data.y_train, "standard", seed)
     X, y = data.X_train[rows], data.y_train[rows]
     if kind == "constant":
@@ -130,7 +129,7 @@ def poor_start(data: Any, model: str, seed: int, kind: str) -> dict[str, Any]:
 
 
 def calibration(data: Any, model: str, seed: int) -> dict[str, Any]:
-    """Expected calibration error, in 15 bins of equal width, and mean log loss."""
+    """Return the expected calibration error, in 15 bins of equal width, and the mean log loss."""
     rows = orders(data.y_train, "standard", seed)
     taught = teach(new(model, seed), data.X_train[rows], data.y_train[rows])
     p = taught.predict_proba(data.X_test)
@@ -146,7 +145,7 @@ Run = tuple[str, str, str, Callable[..., Any], dict[str, Any]]
 
 
 def runs() -> Iterator[Run]:
-    """What there is to run, for each trial."""
+    """Return all runs of a trial."""
     for name in SETS:
         for order in ("reversed", "random", "one class at a time", "joint"):
             for model in ("layers-1m", "layers-100k"):

@@ -1,10 +1,10 @@
-"""The readout on data that are no large images: small digits, features of a network, windows of signals.
+"""Readouts on data other than large images: small digits, features of a network, windows of signals.
 
     python -m studies.layers other
 
-Classes come two at a time, in one pass. "readout" is a DiscriminantClassifier on the columns as they are, "units" a
-memory with votes (five winners), "layers" the readout on a PatchLayer. All have their defaults. Two of the cases have
-labels that cover several unlike things, where one mean and a few axes a class are too little.
+Classes arrive two at a time, in one pass. "readout" is a DiscriminantClassifier on the raw columns, "units" a memory
+with votes (five winners), "layers" the readout on a PatchLayer. All use their defaults. In two of the cases a label
+covers several unlike groups, for which one mean and a few axes per class are not enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PERIOD = 32
 
 
 class Streamed(NamedTuple):
-    """Rows in the order of the stream, and others to ask about."""
+    """Rows in stream order, and test rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -39,15 +39,15 @@ def stream(name: str, seed: int) -> Streamed:
 
 
 def digits(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """1,797 images of 8 x 8 pixels."""
+    """Load 1,797 images of 8 x 8 pixels."""
     X, y = load_digits(return_X_y=True)
     return X.astype(np.float32), y, y % 2 if "odd" in name else y
 
 
 def network(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a network makes of 80 kinds of things: 128 sums of random pixels' sums, negative ones cut off.
+    """Simulate network features of 80 kinds of objects: 128 rectified sums of random pixel sums.
 
-    Kinds differ in 24 hidden numbers and vary in all of them; each is a class of its own, or eight are.
+    The kinds differ in 24 hidden variables and vary in all of them. Each kind is a class, or eight kinds share one.
     """
     kinds = rng.permutation(np.repeat(np.arange(80), 100))
     hidden = rng.normal(size=(80, 24))[kinds] + rng.normal(size=(len(kinds), 24)) * rng.uniform(0.2, 1.0, 24)
@@ -57,7 +57,7 @@ def network(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 
 def windows(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two seconds each of six kinds of hum, at any phase, louder or softer, with noise: features of a WindowLayer."""
+    """Features of a WindowLayer: two seconds each of six kinds of hum, with random phase, loudness and noise."""
     time = 2 * np.pi * np.arange(2 * PERIOD) / PERIOD
     layer = WindowLayer(2 * PERIOD, hop=2 * PERIOD)
     kinds = rng.permutation(np.repeat(np.arange(6), 300))

@@ -1,4 +1,4 @@
-"""Tables and chart of the study of layers, from what is kept in studies/evidence/layers."""
+"""Tables and chart of the study of layers, from studies/evidence/layers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNI
 
 
 def report() -> None:
-    """Write tables.md (mean and deviation over trials) and the chart beside the trials."""
+    """Write tables.md (mean and standard deviation over trials) and the chart beside the trials."""
     (FOLDER / "tables.md").write_text(markdown(), encoding="utf-8")
     chart(_results())
 
 
 def _read(name: str) -> Any:
-    """What is kept under a name; nothing, if it was not run yet."""
+    """Return the results stored under a name; empty if the part has not been run."""
     path = FOLDER / name
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
@@ -43,7 +43,7 @@ def _results(part: str = "") -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """All tables."""
+    """Return all tables."""
     kept, speed = _read("trials.json"), _read("speed.json")
     text = ["# Layers", "", "`python -m studies.layers --report`, from the trials in `studies/evidence/layers`."]
     for protocol, results in (("strict", _results()), ("paper", _results("paper/"))):
@@ -58,7 +58,7 @@ def markdown() -> str:
 
 
 def main_table(results: Mapping[str, Any], protocol: str) -> list[str]:
-    """ACC and BWT of the rows of ``ccmem reproduce``."""
+    """Table of ACC and BWT of the rows of ``ccmem reproduce``."""
     heads = " | ".join(NAMES[name] for name in results)
     lines = [f"| | floats held | | {heads} | trials |", "|---|---:|---|" + "---:|" * (len(results) + 1)]
     for row, facts in {row: facts for result in results.values() for row, facts in result["rows"].items()}.items():
@@ -98,7 +98,7 @@ def table(lines: Mapping[str, Any], columns: Iterable[str], hidden: tuple[str, .
 
 
 def speed_table(found: Mapping[str, Any]) -> list[str]:
-    """What ``python -m benchmarks.layers --json`` has measured."""
+    """Table of the results of ``python -m benchmarks.layers --json``."""
     text = [
         "`python -m benchmarks.layers --json studies/evidence/layers/speed.json`: one core, 40 units, images/s",
         "",
@@ -123,7 +123,7 @@ def _figure(values: list[float], measure: str) -> str:
 
 
 def chart(results: Mapping[str, Any]) -> None:
-    """Strict accuracy against floats held, one panel a data set; rivals of the same protocol in grey."""
+    """Plot strict accuracy against floats held, one panel per data set; rivals of the same protocol in grey."""
     from matplotlib import pyplot
 
     from ccmem import plots
@@ -152,7 +152,7 @@ def chart(results: Mapping[str, Any]) -> None:
 
 
 def _rival(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Floats and strict accuracy of a rival, if it sees every sample once."""
+    """Return floats and strict accuracy of a rival, if it is a one-pass learner."""
     trials = [trial for trial in row["trials"].values() if "strict" in trial["protocols"]]
     if not trials or not row["standing"] or row["standing"]["regime"] != "one pass":
         return None

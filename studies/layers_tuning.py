@@ -1,9 +1,9 @@
-"""How the settings of the layers were chosen: strict accuracy on a sixth of the training part, the rest learned.
+"""Selection of the layer settings: strict accuracy on a sixth of the training part, after learning the rest.
 
     python -m studies.layers_tuning mnist fashion-mnist notmnist
 
-The test part is not read. What was seen when the settings were chosen is kept in
-studies/evidence/layers/validation.txt: one stream a line unless it says another seed.
+The test part is not read. studies/evidence/layers/validation.txt lists the results from which the settings were chosen:
+one stream per line, with the default seed unless another is given.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from ccmem import DiscriminantClassifier, PatchLayer, datasets
-from ccmem.experiments.protocol import Benchmark
+from ccmem.paper.experiments.protocol import Benchmark
 from studies.layers import orders, task_accuracy
 
 LAYERS: list[tuple[dict[str, object], tuple[int, ...]]] = [
@@ -31,7 +31,7 @@ LAYERS: list[tuple[dict[str, object], tuple[int, ...]]] = [
     ({"n_units": 78, "grid": 3}, (20,)),
     ({"n_units": 78, "grid": 3, "patch_size": 5}, (20,)),
 ]
-"""Layers, and the numbers of axes that were tried on each."""
+"""Layers, and the numbers of axes tried on each."""
 RULES = [(own_share, ridge) for own_share in (0.3, 0.4, 0.5, 0.6, 0.7) for ridge in (0.01, 0.02, 0.04)]
 
 

@@ -1,16 +1,16 @@
-"""Planted errors: change one thing in a function, run the tests that call it, and see whether any turns red.
+"""Mutation testing: change one thing in a function, run the tests that call it, and record whether any fails.
 
     python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl
-    python -m studies.mutants --module ccmem.streams.csv --number 20
+    python -m studies.mutants --module ccmem.io.streams.csv --number 20
     python -m studies.mutants --number 7 --seed 2027 --out studies/evidence/reliability/mutants_2027.jsonl --compare 30
 
-The tests run without the JIT, in one process that has collected them once. First each is run as it is, to see that it
-passes, which functions it calls and how long it takes. Then, in a fork for every planted error, the function's code is
-replaced and the tests that call it are run, quickest first, until one fails or runs ten times as long as it should. All
-times are of the processor: a busy machine changes nothing. An error that nothing notices is a survivor: a test is
-missing, or nothing that can be seen has changed (`mutants_survivors.json` beside --out says why). Runs go on with
-what --out does not have yet, and forget what it has of functions that have changed since. --compare plants errors in
-kernels once more with the JIT, on a copy of the source: are the tests as sharp without it?
+The tests run without the JIT, in one process that collects them once. A first run on the unchanged code records whether
+each test passes, the functions it calls and its time. Then, in a fork for every mutant, the code of the function is
+replaced and the tests that call it run, fastest first, until one fails or takes ten times its usual time. All times are
+processor times, so load on the machine has no effect. A mutant that no test kills is a survivor: either a test is
+missing, or the mutant is equivalent (`mutants_survivors.json` beside --out says why). A run computes the mutants
+missing in --out and drops those of functions that have changed since. --compare repeats mutants of kernels with the
+JIT, on a copy of the source, to check that the tests are as sensitive without it.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from studies.mutants_named import NAMED
 ROOT = Path(__file__).resolve().parent.parent
 REASONS = ROOT / "studies" / "evidence" / "reliability" / "mutants_survivors.json"
 LEFT_OUT = ("naive", "__repr__", "_repr_html_", "_repr_mimebundle_")
-"""Functions in which nothing is planted: twins, which are tests themselves, and looks."""
+"""Functions without mutants: reference implementations, which are tests, and display code."""
 NO_RESULT = {"strict", "copy", "daemon"}
-"""Keywords that change no result: a check of ours, one copy more, what becomes of a thread when a process ends."""
+"""Keywords that change no result: an internal check, an extra copy, the fate of a thread at process exit."""
 NOT_IN_A_FORK = ("subprocess", "torch")
-"""Tests that say these are left out: PyTorch waits for ever for its threads, which do not come along into a fork."""
+"""Tests that contain these words are skipped: PyTorch waits forever for its threads, which do not survive a fork."""
 AT_RANDOM = re.compile(r"\(\d+:\d+\.\d+\)$")
-"""How the names of errors end that were not chosen by hand."""
+"""Ending of the names of randomly chosen mutants."""
 KERNELS = {"kernel", "kernel_in_place", "kernel_apart"}
-"""What marks a function that is compiled."""
+"""Decorators of compiled functions."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -78,16 +78,16 @@ class Mutant(NamedTuple):
     function: str
     what: str
     digest: str
-    """Of the function as it is without it."""
+    """Digest of the unchanged function."""
     code: CodeType
     source: ast.AST | str
-    """The module with it."""
+    """Source of the module with the mutant."""
     compiled: bool
-    """Whether it stands in a kernel."""
+    """True if the mutant is in a kernel."""
 
     @property
     def name(self) -> str:
-        """What it is called in the evidence."""
+        """Name of the mutant in the evidence."""
         return f"{self.module}.{self.function}: {self.what}"
 
 
@@ -109,7 +109,7 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
         for node in nodes
         if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) in KERNELS for d in node.decorator_list)
     }
-    for node in nodes:  # which function a node stands in: the outermost one
+    for node in nodes:  # the outermost function that contains a node
         for function in ast.iter_child_nodes(node):
             if isinstance(function, ast.FunctionDef) and not hasattr(function, "inside"):
                 named = f"{node.name}.{function.name}" if isinstance(node, ast.ClassDef) else function.name
@@ -144,7 +144,7 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
     ]
     rng.shuffle(possible)
 
-    def position(place: int, choice: int) -> str:  # two on one line may look alike
+    def position(place: int, choice: int) -> str:  # two mutants on one line may look alike
         node: Any = nodes[place]
         return f"({node.lineno - starts[node.inside]}:{node.col_offset}.{choice})"
 
@@ -160,15 +160,15 @@ def mutants(module: str, rng: random.Random, number: int, only: Collection[str] 
 
 
 def _left_out(node: ast.AST) -> list[ast.AST]:
-    """Parts of a node in which nothing is planted: words of errors, and what no result can depend on."""
+    """Return the parts of a node without mutants: error messages, and arguments that affect no result."""
     if isinstance(node, ast.Raise) or (isinstance(node, ast.keyword) and node.arg in NO_RESULT):
         return [node]
     if not isinstance(node, ast.Call):
         return []
     name = ast.unparse(node.func).rpartition(".")[2]
-    if name == "prefetch_row":  # a hint to the processor
+    if name == "prefetch_row":  # only a hint to the processor
         return [node]
-    return [n for n in node.args if name == "reshape" and isinstance(n, ast.UnaryOp)]  # numpy takes -2 for -1
+    return [n for n in node.args if name == "reshape" and isinstance(n, ast.UnaryOp)]  # numpy treats -2 like -1
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -179,7 +179,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _changes(node: ast.AST) -> Iterator[Callable[[Any], str | None]]:
-    """Ways to change a node in place; those that say what they did return it."""
+    """Return functions that change a node in place; a function may return a description of its change."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
         yield lambda n: n.ops.__setitem__(0, SWAPS[type(n.ops[0])]())
     if isinstance(node, (ast.BinOp, ast.BoolOp, ast.AugAssign)) and type(node.op) in SWAPS:
@@ -206,7 +206,7 @@ def _drop(node: Any, place: int) -> str:
 
 
 def plant(mutant: Mutant) -> None:
-    """Replace the code of the function, and of those made inside it, wherever they are referred to from."""
+    """Replace the code of the function, and of functions defined inside it, at every reference."""
     changed = {(c.co_filename, c.co_qualname, c.co_firstlineno): c for c in (mutant.code, *_codes(mutant.code))}
     for thing in gc.get_objects():
         if type(thing) is FunctionType:
@@ -219,7 +219,7 @@ def plant(mutant: Mutant) -> None:
 
 
 class Runner:
-    """A pytest plugin that runs what was collected again and again."""
+    """A pytest plugin that runs the collected tests repeatedly."""
 
     def __init__(self, chosen: list[Mutant], args: argparse.Namespace, say: Callable[[str], None]) -> None:
         self.chosen, self.args, self.say = chosen, args, say
@@ -227,11 +227,11 @@ class Runner:
         self.results: list[dict[str, str]] = []
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note a failure."""
+        """Record a failure."""
         self.failed = self.failed or report.failed
 
     def pytest_runtestloop(self, session: Any) -> bool:
-        """Run all as it is, then with each error."""
+        """Run all tests on the unchanged code, then with each mutant."""
         items = [item for item in session.items if not any(word in _source(item) for word in NOT_IN_A_FORK)]
         seconds, calls = self._first_or_known(items)
         self.say(f"{len(seconds)} of {len(items)} tests pass in time; they take {sum(seconds.values()):.0f} s")
@@ -253,7 +253,7 @@ class Runner:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
 
     def _first_or_known(self, items: list[Any]) -> tuple[dict[int, float], dict[int, set[tuple[str, str]]]]:
-        """What :meth:`_first` finds, kept for the next piece of a run if --out says where."""
+        """Return the result of :meth:`_first`, cached between runs if --out is given."""
         if not self.args.out:
             return self._first(items)
         digest = hashlib.sha256("".join(item.nodeid for item in items).encode())
@@ -268,9 +268,9 @@ class Runner:
         return {i: t for i, t, _ in found}, {i: set(map(tuple, called)) for i, _, called in found}
 
     def _first(self, items: list[Any]) -> tuple[dict[int, float], dict[int, set[tuple[str, str]]]]:
-        """Which tests pass within ``--slowest`` seconds, how long they take and what they call."""
+        """Return the tests that pass within ``--slowest`` seconds, with their times and the functions they call."""
         seconds, calls, start = {}, {}, 0
-        while start < len(items):  # one process, and another one after a test that took too long
+        while start < len(items):  # one process, and a new one after a test that took too long
             with tempfile.TemporaryFile("w+") as file:
                 if (child := os.fork()) == 0:
                     self._tell_all(items, start, file)
@@ -308,7 +308,7 @@ class Runner:
             file.flush()
 
     def _try(self, mutant: Mutant, items: list[Any], seconds: list[float]) -> dict[str, str]:
-        """Run tests with a planted error, in a fork, until one notices."""
+        """Run tests with a mutant, in a fork, until one fails."""
         with tempfile.TemporaryFile("w+") as file:
             if (child := os.fork()) == 0:
                 plant(mutant)
@@ -330,7 +330,7 @@ class Runner:
                 time.sleep(0.01)
                 if (now := _used(child)) != used:
                     used, since = now, time.monotonic()
-            if status[0] == 0:  # it waits for ever
+            if status[0] == 0:  # it waits forever
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             file.seek(0)
@@ -344,7 +344,7 @@ class Runner:
 
 
 def _used(process: int) -> str:
-    """How much of the processor it has used, as the system writes it."""
+    """Return the processor time of a process, as formatted by the system."""
     return " ".join(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13])
 
 
@@ -356,7 +356,7 @@ def _source(item: Any) -> str:
 
 
 def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> None:
-    """Plant errors in the modules of a group."""
+    """Test the mutants in the modules of a group."""
     import pytest
 
     modules, tests = GROUPS[name]
@@ -386,7 +386,7 @@ def group(name: str, args: argparse.Namespace, say: Callable[[str], None]) -> No
 
 
 def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
-    """Plant some of the errors in kernels once more, with the JIT; see whether tests notice the same ones."""
+    """Repeat some mutants of kernels with the JIT, and compare the results."""
     out = Path(args.out)
     without = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
     done = set()
@@ -413,7 +413,7 @@ def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...]) -> dict[str, str]:
-    """Run the test that noticed it without the JIT, or all of the group, on a copy of the source with the error."""
+    """Run the test that failed without the JIT, or all tests of the group, on a mutated copy of the source."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("src", "tests"):
@@ -441,19 +441,19 @@ def _try_compiled(mutant: Mutant, without: dict[str, str], tests: tuple[str, ...
 
 
 def comparison(out: Path) -> Counter[tuple[str, str]]:
-    """How often each pair of results came about, without the JIT and with it."""
+    """Count each pair of results, without the JIT and with it."""
     without = {entry["error"]: entry["result"] for entry in map(json.loads, out.read_text().splitlines())}
     compiled = {e["error"]: e["result"] for e in map(json.loads, with_jit(out).read_text().splitlines())}
     return Counter((without[error], result) for error, result in compiled.items() if error in without)
 
 
 def with_jit(out: Path) -> Path:
-    """Where what became of errors with the JIT stands."""
+    """Path of the results with the JIT."""
     return out.with_name(f"{out.stem}_with_jit.jsonl")
 
 
 def forget_changed(out: Path) -> None:
-    """Drop what the evidence says of functions that have changed since, or are no more."""
+    """Drop the evidence on functions that have changed or no longer exist."""
     known = set()
     for module in {f"ccmem.{module}" for modules, _ in GROUPS.values() for module in modules}:
         path = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
@@ -474,7 +474,7 @@ def _digest(function: ast.FunctionDef) -> str:
 
 
 def summary(out: Path) -> dict[str, Any]:
-    """What the evidence says: the latest word on every error in a function as it is now."""
+    """Summarise the evidence: the latest result of every mutant in a current function."""
     entries = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
     reasons = json.loads(REASONS.read_text()) if REASONS.exists() else {}
     survivors = [error for error, entry in entries.items() if entry["result"] == "survived"]
@@ -497,10 +497,10 @@ def summary(out: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Plant errors and print how many were noticed."""
+    """Run mutants and print how many were killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=10, help="most errors to plant in a module (default 10)")
-    parser.add_argument("--module", action="append", help="only in this module, such as ccmem.streams.csv")
+    parser.add_argument("--module", action="append", help="only in this module, such as ccmem.io.streams.csv")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only in the modules of this group")
     parser.add_argument("--survivors", action="store_true", help="only those that survived so far")
     parser.add_argument("--tests", nargs="*", help="run these tests instead of those of the group")
@@ -518,7 +518,7 @@ def main() -> None:
         compare(args, lambda text: print(text, flush=True))
         return
     os.environ["NUMBA_DISABLE_JIT"] = "1"
-    os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis looks for a failure, not for the smallest
+    os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis stops at the first failure, without shrinking it
     terminal = os.fdopen(os.dup(1), "w")
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -532,7 +532,7 @@ def main() -> None:
     for name in args.group or GROUPS:
         if time.monotonic() > args.end:
             break
-        if (child := os.fork()) == 0:  # modules and tests are loaded anew for each
+        if (child := os.fork()) == 0:  # modules and tests are loaded again for each group
             try:
                 group(name, args, say)
             except BaseException as problem:

@@ -1,27 +1,20 @@
-"""Errors by name, which `python -m studies.mutants` plants before it plants any at random.
+"""Named mutants, which `python -m studies.mutants` tries before random ones.
 
-``NOTICED_TOO_LATE`` are errors that tests once did not notice, ``UNDONE`` takes back what was mended after hostile use:
-each must turn a test red.
+``NOTICED_TOO_LATE`` lists errors that the tests once missed, ``UNDONE`` reverts fixes made after hostile use. Each must
+make a test fail.
 """
 
 from __future__ import annotations
 
 Change = tuple[str, str, str]
-"""Module, what stands there, and what it becomes."""
+"""Module, original text, and replacement."""
 
 NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("models.artc2a", "counters[JOURNALED] + 2 >", "counters[JOURNALED] + 1 >"),
     ("models.artc2a", "state.moved[b] = True", "pass"),
     ("models.ccm", "state.recalls[: counters[BLOCKS]] = 0", "pass"),
-    ("models.adaptive.kernels", "4 * votes[unit, most] > 3 * total", "4 * votes[unit, most] >= 3 * total"),
-    ("models.adaptive.kernels", "    state.errors[unit] = 0.0", "    pass"),
-    ("models.adaptive.kernels", "state.errors[best] = 0.0", "pass"),
-    ("models.adaptive.decision", "state.partners[state.members[k]] = TO_FIND", "pass"),
-    ("models.adaptive.merging", "state.errors[a] = 0.0", "pass"),
-    ("models.adaptive.merging", "if cost < least:", "if cost <= least:"),
-    ("models.adaptive.merging", "if state.costs[unit] < least:", "if state.costs[unit] <= least:"),
-    ("models.adaptive.merging", "(cost == state.costs[unit] and merged < partner)", "False"),
-    ("models.adaptive.merging", "if gap == last:", "if True:"),
+    ("models.adaptive.units", "4 * votes[unit, most] > 3 * total", "4 * votes[unit, most] >= 3 * total"),
+    ("models.adaptive.units", "if cost < least:", "if cost <= least:"),
     ("kernels.votes", "max(score * score if by_distance", "max(score if by_distance"),
     ("readout", "codes[len(codes) - len(X) :]", "codes[: len(X)]"),
     ("metrics.events", "here[0].step - change <= max_delay", "here[0].step - change < max_delay"),
@@ -38,7 +31,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("persistence.tensorfile", "if first != end:", "if first < end:"),
     ("persistence.values", "or position > last or", "or"),
     ("persistence.checkpoint", "[array.dtype.str, array.shape]", "[array.shape]"),
-    ("streams.csv", "end = int(ends[0]) if ends.size else len(first.data)", 'end = first.data.find(b"\\n") + 1'),
+    ("streams.csv", "self._body = start + dialect.skip", "self._body = start"),
     ("streams.files", "self._progress.pop(opened.key, None)", "pass"),
 )
 
@@ -80,9 +73,9 @@ UNDONE: tuple[Change, ...] = (
         "(block := self._block()) is not None:\n            seen",
         "(block := None) is not None:\n            seen",
     ),
-    ("streams.csv", "                self.undecided.append(name)", "                pass"),
-    ("streams.csv", "given_up = len(data) - line > LONGEST_QUOTED or", "given_up ="),
-    ("streams.csv", "LONGEST_QUOTED or _closed_wrongly(data, opened)", "LONGEST_QUOTED"),
+    ("streams.schema", "    if len(values) < 3 or not (steps > 0).all():", "    if True:"),
+    ("streams.csv", "given_up = len(data) - line > records.LONGEST_QUOTED or", "given_up ="),
+    ("streams.csv", "LONGEST_QUOTED or closed_wrongly(data, opened)", "LONGEST_QUOTED"),
     ("streams.csv", "look = _AFTER_A_FAULT if self._after_fault else", "look ="),
     ("streams.csv", "return (line, _OPEN_QUOTE) if given_up", "return (len(data), _OPEN_QUOTE) if given_up"),
     # labels and dates
@@ -98,7 +91,7 @@ UNDONE: tuple[Change, ...] = (
         "        self._notify()\n        return self\n\n    def _notify",
         "        return self\n\n    def _notify",
     ),
-    # unclear words
+    # unclear messages
     (
         "streams.sources",
         'except (AttributeError, ValueError, OSError) as problem:\n        raise SourceError("standard',
@@ -117,10 +110,10 @@ UNDONE: tuple[Change, ...] = (
     ("parameters", "least <= int(v) <= _MOST", "least <= int(v)"),
     ("streams.files", "if n_rows is not None and n_rows != len(given.codes):", "if False:"),
     ("streams.files", "    if given is not None and first != len(given.codes):", "    if False:"),
-    # files left, replaced, or taken for others
+    # files left behind, replaced, or confused with others
     ("persistence.atomic", "    _remove_abandoned(target)\n    temporary", "    temporary"),
     ("commands.predict", "if place in {os.path", "if False and place in {os.path"),
-    ("commands.learn", "        if place in sources:", "        if False:"),
+    ("commands._shared", "        if place in sources:", "        if False:"),
     ("persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("commands.datasets", 'options.action == "verify" and not matches', "False"),
     ("commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),

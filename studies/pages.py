@@ -1,4 +1,4 @@
-"""Put what was measured into the pages that show it."""
+"""Insertion of measured results into pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put_between(page: Path, mark: str, text: str) -> None:
-    """Replace what a page has between ``<!-- MARK -->`` and ``<!-- end of MARK -->``."""
+    """Replace the text of a page between ``<!-- MARK -->`` and ``<!-- end of MARK -->``."""
     begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
     before, found, rest = page.read_text().partition(begin)
     after = rest.partition(end)

@@ -1,6 +1,6 @@
-"""The figures of RELIABILITY.md: `python -m studies.reliability` makes its table of studies/evidence/reliability.
+"""Table of RELIABILITY.md, made from studies/evidence/reliability by `python -m studies.reliability`.
 
-Soak, torture and planted errors leave their findings there:
+Soak, torture and mutation tests store their results there:
 
     python -m studies.soak --minutes 60 --rate 1000 --out studies/evidence/reliability/soak.json
     make torture ARGS="--minutes 6 --out studies/evidence/reliability/torture_0.json"
@@ -27,7 +27,7 @@ KINDS = ("csv", "ndjson", "parquet", "arrow", "npy", "npz")
 
 
 def torture() -> dict[str, Any]:
-    """What all pieces of torture tried, added up."""
+    """Add up the counts of all torture runs."""
     counts: Counter[str] = Counter()
     for file in sorted(EVIDENCE.glob("torture_*.json")):
         found = json.loads(file.read_text())
@@ -42,7 +42,7 @@ def torture() -> dict[str, Any]:
 
 
 def rows() -> list[tuple[str, str, str]]:
-    """What was tried, how, and what came of it."""
+    """Return rows of test, method and result."""
     tried, soak = torture(), json.loads((EVIDENCE / "soak.json").read_text())
     planted, compared = summary(EVIDENCE / "mutants_2027.jsonl"), comparison(EVIDENCE / "mutants_2027.jsonl")
     earlier = summary(EVIDENCE / "mutants_0.jsonl")
@@ -127,12 +127,12 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 def table() -> str:
-    """The rows in Markdown."""
+    """Format the rows as Markdown."""
     return "\n".join(["| what | how | result |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows())])
 
 
 def main() -> None:
-    """Put the table into the page."""
+    """Write the table into the page."""
     PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text()))
 
 

@@ -1,9 +1,9 @@
-"""Rivals: tables and pictures of the kept comparison, and rivals held against figures that others published.
+"""Rivals: tables and pictures of the stored comparison, and a check of rivals against published figures.
 
 kept="--data DIR --out studies/evidence/rivals"
 ccmem reproduce mnist fashion-mnist notmnist --rows rivals --trials 5 $kept
 ccmem reproduce mnist notmnist --rows rivals --models icarl mnemonics --trials 10 $kept
-python -m studies.rivals confirm --data DIR        # after other code changed: are the kept trials still what it gives?
+python -m studies.rivals confirm --data DIR        # after other code changed: are the stored trials still valid?
 python -m studies.rivals published --data DIR      # GDumb and replay with the stores of other papers
 python -m studies.rivals report                    # tables and pictures of the pages
 """
@@ -22,16 +22,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from ccmem import rivals
-from ccmem.datasets import load
-from ccmem.experiments import rival_rows
-from ccmem.experiments.protocol import PAPER, STRICT, Benchmark
-from ccmem.experiments.runs import row_key, run_trial
-from ccmem.persistence.atomic import write_whole
-from ccmem.report.comparison import Contender, contenders
-from ccmem.report.comparison_figures import draw_comparison
-from ccmem.report.tables import tables
-from ccmem.report.text import (
+from ccmem.io.persistence.atomic import write_whole
+from ccmem.paper import rivals
+from ccmem.paper.datasets import load
+from ccmem.paper.experiments import rival_rows
+from ccmem.paper.experiments.protocol import PAPER, STRICT, Benchmark
+from ccmem.paper.experiments.runs import row_key, run_trial
+from ccmem.paper.report.comparison import Contender, contenders
+from ccmem.paper.report.comparison_figures import draw_comparison
+from ccmem.paper.report.tables import tables
+from ccmem.paper.report.text import (
     COMPARED,
     _piped,
     budgets_for_markdown,
@@ -40,7 +40,7 @@ from ccmem.report.text import (
     for_markdown,
     verdicts,
 )
-from ccmem.rivals._network import n_weights
+from ccmem.paper.rivals._network import n_weights
 from studies.pages import put_between
 
 HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ PEER = "scikit-learn's MLPClassifier, 784-400-400-10, batches of 16, trained off
 
 
 def report() -> None:
-    """Write tables.md and the pictures, and put the tables by budget into the pages that show them."""
+    """Write tables.md and the pictures, and insert the tables by budget into the pages that show them."""
     results, page = kept_results(), (PICTURES.parent / "comparison.md").read_text()
     parts, budgets = [], []
     for result in results:
@@ -69,14 +69,14 @@ def report() -> None:
         budgets.append(shown)
     (KEPT / "tables.md").write_text("\n".join(parts))
     put_between(HERE.parent / "REPRODUCTION.md", "comparison", "\n".join(budgets))
-    put_between(HERE.parent / "README.md", "comparison", short_table(results))
+    put_between(HERE.parent / "docs" / "results.md", "comparison", short_table(results))
 
 
 def confirm(folder: str | None) -> None:
-    """Run the first trial of every rival again; where nothing differs, its kept trials count as made by this code.
+    """Repeat the first trial of every rival; if the result is identical, mark its stored trials as valid for this code.
 
-    Kept trials are reused while no file that a row depends on has changed, and most changes there have no part in the
-    numbers. Rows of ours are left alone: their rules do change, and need not do so in the first trial.
+    Stored trials are reused while no file that a row depends on has changed, and most changes do not affect numbers.
+    Rows of ccmem are skipped: their rules do change, and the first trial need not show it.
     """
     for path in (KEPT / f"{name}.json" for name in DATASETS):
         result = json.loads(path.read_text())
@@ -102,19 +102,19 @@ def kept_results() -> list[dict[str, Any]]:
 
 
 def quoted_table(result: Mapping[str, Any]) -> str:
-    """What the paper quotes from elsewhere beside ours at every budget; nothing where it prints none."""
+    """Table of the figures quoted in the paper beside ours at every budget; empty if the paper prints none."""
     (table,) = [table for table in tables(result) if table.protocol == PAPER]
     lines = compared(table)
     return f"{_piped([COMPARED, *lines])}\n\n{verdicts(table)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
 
 
 def short_table(results: Sequence[Mapping[str, Any]]) -> str:
-    """Strict ACC within two budgets, a line for every learner; a dash where it does not fit."""
+    """Table of strict ACC within two budgets, one line per learner; a dash where it does not fit."""
     found = [{(one.family, one.budget): one for one in contenders(result)} for result in results]
     families = dict.fromkeys(
         (one.family, one.family_title, one.ours, one.told) for each in found for one in each.values()
     )
-    head = ["strict ACC within 100k / 400k floats", "is told", *(result["dataset"]["title"] for result in results)]
+    head = ["strict ACC within 100k / 400k floats", "given", *(result["dataset"]["title"] for result in results)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for family, title, ours, told in families:
         if told.endswith("all data"):
@@ -126,14 +126,14 @@ def short_table(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _within(found: Mapping[tuple[str, int | None], Contender], family: str, floats: int) -> str:
-    """Strict ACC of a family at its largest budget that fits."""
+    """Return the strict ACC of a family at its largest budget that fits."""
     fits = [one for one in found.values() if one.family == family and one.floats <= floats and STRICT in one.accuracy]
     best = max(fits, key=lambda one: one.floats, default=None)
     return "-" if best is None else f"{best.accuracy[STRICT][0]:.3f}"
 
 
 def published(folder: str | None) -> None:
-    """Our GDumb and replay on Split MNIST, strict, with as many stored images as other papers had."""
+    """Run GDumb and replay on Split MNIST, strict, with the numbers of stored images in other papers."""
     benchmark = Benchmark.of(load("mnist", folder=folder, pixels="unit"))
     path = KEPT / "published.json"
     found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
@@ -156,7 +156,7 @@ def published(folder: str | None) -> None:
 
 
 def peer(benchmark: Benchmark, seed: int) -> float:
-    """What scikit-learn's network of GDumb's size makes of 440 images of each class, in 25 epochs."""
+    """Train scikit-learn's network of GDumb's size on 440 images of each class, in 25 epochs."""
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.permutation(np.flatnonzero(benchmark.y == label))[:440] for label in range(10)])
     network = MLPClassifier((400, 400), solver="sgd", batch_size=16, learning_rate_init=0.02, max_iter=25, tol=0.0)
@@ -171,7 +171,7 @@ def _cases() -> list[dict[str, Any]]:
 
 
 def _model(entry: dict[str, Any]) -> Any:
-    """The rival with a budget that leaves room for just so many images of 784 pixels and their labels."""
+    """Create the rival with a budget for exactly this number of images of 784 pixels and their labels."""
     sizes = entry["parameters"].get("hidden_sizes", (110, 104))
     floats = n_weights(784, sizes, 10) + entry["stored"] * 785
     return getattr(rivals, entry["model"])(

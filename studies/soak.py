@@ -1,14 +1,14 @@
-"""A soak: `ccmem learn` on an endless pipe, stopped, killed and started again: is memory flat, do results drift?
+"""Soak test: `ccmem learn` on an endless pipe, repeatedly ended and restarted; checks memory use and results.
 
     python -m studies.soak --minutes 60 --rate 1000 --out studies/evidence/reliability/soak.json
 
-A pipe is fed with a made-up stream at a steady rate. Again and again the learner is ended, in turn by SIGTERM, SIGKILL,
-SIGHUP and the end of the pipe, after short runs and long ones (a leak needs a long one to show), and a new one goes on:
-the feeder asks the checkpoint how many rows it has learned and goes on with the next. In the end the same rows go
-through a learner in one piece: both models must be the same bytes, both files of events the same events.
+A generated stream is written to a pipe at a steady rate. The learner is ended in turn by SIGTERM, SIGKILL, SIGHUP and
+the end of the pipe, after short and long runs (a leak shows only in a long one). A new learner then continues: the
+feeder reads the number of learned rows from the checkpoint and sends the next row. At the end an uninterrupted learner
+gets the same rows: both models must have the same bytes, and both events files the same events.
 
-A soak that is interrupted goes on where it stopped when the same command is given again, as long as the code is the
-same: what it has so far is kept in a folder named after both, and removed at the end.
+Run the same command again to continue an interrupted soak, as long as the code is unchanged. Intermediate results are
+kept in a folder named after the command and the code, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from pathlib import Path
 from typing import Any
 
 import ccmem
-from ccmem.living.learner import Learner
-from ccmem.persistence.atomic import BusyError, locked
-from ccmem.streams.drift import drifting_sensors
+from ccmem.app.learner import Learner
+from ccmem.io.persistence.atomic import BusyError, locked
+from ccmem.io.streams.drift import drifting_sensors
 
 ENDS: dict[signal.Signals | None, int] = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGHUP: 129, None: 0}
-"""How a learner is ended (None: the pipe ends), and with which code it should."""
+"""Ways to end a learner (None: the pipe ends), with the expected exit code."""
 SHARES = (0.1, 0.1, 0.2, 1.0, 0.1)
-"""How long it runs, in turn, as a share of the longest run; five and the four ends above have no common factor."""
+"""Run times as fractions of the longest run, in turn; five has no common factor with the four ways to end above."""
 HEADER = b"sensor_0,sensor_1,sensor_2,sensor_3,state\n"
 BLOCK = 200_000
 
 
 def lines(first: int) -> Iterator[bytes]:
-    """The endless stream from row ``first`` on: blocks of a made-up stream, each with a seed of its own."""
+    """Yield the endless stream from row ``first`` on: generated blocks, each with a separate seed."""
     for block in itertools.count(first // BLOCK):
         stream = drifting_sensors(BLOCK, 4, segment=5000, seed=block)
         rows = (row for X, y in stream.chunks() for row in zip(X.tolist(), y, strict=True))
@@ -51,13 +51,13 @@ def lines(first: int) -> Iterator[bytes]:
 
 
 def resident(process: int) -> float:
-    """Resident size in MiB."""
+    """Return the resident size in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
 def learner(folder: Path, begun: bool) -> subprocess.Popen[bytes]:
-    """A learner that reads from a pipe of ours."""
+    """Start a learner that reads from a pipe."""
     files = ["--checkpoint", str(folder / "m.safetensors"), "--events", str(folder / "e.jsonl")]
     options = ["--every", "20000", "--every-seconds", "5", "--quiet", *([] if begun else ["--label", "state"])]
     command = [sys.executable, "-m", "ccmem.cli", "learn", "-", "--format", "csv", *files, *options]
@@ -68,11 +68,13 @@ def learner(folder: Path, begun: bool) -> subprocess.Popen[bytes]:
 
 
 def run(folder: Path, rows: int, rate: int, seconds: float, end: signal.Signals | None) -> list[float]:
-    """Feed a learner for some time, end it, and return its resident sizes, one a second."""
+    """Feed a learner for some time, end it, and return its resident sizes, one per second."""
     process, source, sizes = learner(folder, rows > 0), lines(rows), []
     with process:
         assert process.stdin is not None
-        process.stdin.write(b"".join(itertools.islice(source, 5000)))  # more than a pipe holds: it is reading by now
+        process.stdin.write(
+            b"".join(itertools.islice(source, 5000))
+        )  # more than a pipe holds, so the learner is reading by now
         process.stdin.flush()
         began = time.monotonic()
         for tick in itertools.count(1):
@@ -88,14 +90,14 @@ def run(folder: Path, rows: int, rate: int, seconds: float, end: signal.Signals 
         else:
             process.send_signal(end)
         code = process.wait(timeout=1800)
-        process.stdin = None  # what it had not read is lost with it
+        process.stdin = None  # unread rows are lost with the process
     if code != ENDS[end]:
         raise SystemExit(f"ended with {code} instead of {ENDS[end]}")
     return sizes
 
 
 def digest_of_code() -> str:
-    """Of the library, so that a soak is of one state of it."""
+    """Digest of the library, so that a soak tests a single version."""
     digest = hashlib.sha256()
     for file in sorted(Path(ccmem.__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -104,7 +106,7 @@ def digest_of_code() -> str:
 
 @contextlib.contextmanager
 def last_learner_ended(checkpoint: Path) -> Iterator[None]:
-    """Wait for the learner of a soak that was killed: it ends with its pipe."""
+    """Wait for the learner of a killed soak; it ends with its pipe."""
     while True:
         try:
             with locked(checkpoint):
@@ -115,7 +117,7 @@ def last_learner_ended(checkpoint: Path) -> Iterator[None]:
 
 
 def same_in_one_piece(folder: Path) -> bool:
-    """Whether a learner that is never stopped makes the same model and the same events of the same rows."""
+    """True if an uninterrupted learner produces the same model and the same events from the same rows."""
     rows = Learner.load(folder / "m.safetensors").rows
     shutil.rmtree(folder / "whole", ignore_errors=True)
     (folder / "whole").mkdir()
@@ -131,19 +133,19 @@ def same_in_one_piece(folder: Path) -> bool:
     for place in (folder, folder / "whole"):
         models.append(Learner.load(place / "m.safetensors").model.to_bytes())
         told = [json.loads(line) for line in (place / "e.jsonl").open()]
-        events.append([{**event, "row": None} for event in told])  # rows are counted anew in every pipe
+        events.append([{**event, "row": None} for event in told])  # row numbers restart in every pipe
     return models[0] == models[1] and events[0] == events[1]
 
 
 def main() -> int:
-    """Run the soak and print what it found."""
+    """Run the soak and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=int, default=2000, help="rows a second")
     parser.add_argument("--longest", type=float, default=600.0, help="seconds of the longest run (default 600)")
     parser.add_argument("--out", metavar="FILE", help="also write what was found to FILE")
     args = parser.parse_args()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a learner would rightly go on after it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a learner would ignore SIGHUP
     folder = Path(tempfile.gettempdir()) / f"ccmem-soak-{args.rate}-{digest_of_code()}"
     folder.mkdir(exist_ok=True)
     record, checkpoint = folder / "runs.jsonl", folder / "m.safetensors"

@@ -1,11 +1,11 @@
-"""Torture: kills, threads, mutated checkpoints and full disks, as many as fit into the time; what was tried is counted.
+"""Torture: random kills, threads, mutated checkpoints and full disks within a time limit; all trials are counted.
 
     python -m studies.torture --minutes 3
     python -m studies.torture --minutes 240 --seed 7
 
-Every trial is random and reproducible by its seed. The first one that fails stops the run and tells how to repeat it.
-Mutated checkpoints are learned with, by kernels that check their bounds if NUMBA_BOUNDSCHECK=1 is set (`make torture`
-does). A clock that jumps is simulated by setting the wall clock at random as far as the library can see.
+Every trial is random and reproducible by its seed. The first failure stops the run and prints the command that repeats
+it. Models from mutated checkpoints learn with kernels that check array bounds if NUMBA_BOUNDSCHECK=1 is set (`make
+torture` sets it). Jumps of the wall clock are simulated within the library.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from ccmem import (
     load,
 )
 from ccmem.cli import main as ccmem
-from ccmem.streams.drift import drifting_sensors
-from ccmem.streams.write import write_table
+from ccmem.io.streams.drift import drifting_sensors
+from ccmem.io.streams.write import write_table
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from forgery import forge
@@ -67,7 +67,7 @@ LEARNED: dict[str, list[str]] = {
     "gated": ["hidden_sizes=(5,)", "gated_units=2"],
     "discriminant": ["n_axes=1"],
 }
-"""What `ccmem learn` is tried with: a word of the command (up to a comma), and parameters."""
+"""Models of `ccmem learn`: value of --model (up to a comma), and parameters."""
 BLOCKY = {"n_slots": 2, "alarm_limit": 3, "recall_limit": 2, "commit_limit": 1, "random_state": 0}
 MODELS: dict[str, Callable[[], Any]] = {
     "adaptive": lambda: ModalClassifier(AdaptiveCCM(n_slots=3)),
@@ -82,14 +82,14 @@ MODELS: dict[str, Callable[[], Any]] = {
     "discriminant": lambda: DiscriminantClassifier(n_axes=2),
     "stack": lambda: Stack([PatchLayer(4, patch_size=2, grid=1, random_state=0)], DiscriminantClassifier(n_axes=1)),
 }
-"""What is tried in Python, on images of 4 x 4."""
+"""Models tried in Python, on images of 4 x 4."""
 COUNTS = Counter[str]()
-"""What was tried, and how often."""
+"""Number of trials of each kind."""
 Trial = Callable[[random.Random, Path], None]
 
 
 def in_child(command: list[str], prepare: Callable[[], Any] = lambda: None) -> int:
-    """Run the command in a fork of this process; its wait status."""
+    """Run the command in a fork of this process; return its wait status."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -105,7 +105,7 @@ def in_child(command: list[str], prepare: Callable[[], Any] = lambda: None) -> i
 
 
 def learning(rng: random.Random, folder: Path) -> list[str]:
-    """The command that learns a source of some format with some model."""
+    """Return the command that learns a source of some format with some model."""
     kind, (model, settings) = rng.choice(FORMATS), rng.choice(list(LEARNED.items()))
     stream = drifting_sensors(2000, 3, segment=300, seed=rng.randrange(1000))
     write_table(folder / f"s.{kind}", stream.names, stream.chunks())
@@ -120,13 +120,13 @@ def learning(rng: random.Random, folder: Path) -> list[str]:
 
 
 def spent() -> float:
-    """Processor time of all children so far."""
+    """Return the processor time of all children so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def whole_run(command: list[str], folder: Path) -> float:
-    """Run the command to its end and put its results aside; how much of the processor it took."""
+    """Run the command to its end and store its results; return the processor time."""
     before = spent()
     assert in_child(command) == 0
     (folder / "m").rename(folder / "whole")
@@ -135,13 +135,13 @@ def whole_run(command: list[str], folder: Path) -> float:
 
 
 def check_same(folder: Path) -> None:
-    """Compare what is there with what was put aside."""
+    """Compare the results with the stored ones."""
     assert (folder / "m").read_bytes() == (folder / "whole").read_bytes()
     assert (folder / "e.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
 
 
 def killed(rng: random.Random, folder: Path) -> None:
-    """A run killed at random moments ends with the bytes of one that was not."""
+    """Check that a run killed at random moments ends with the bytes of an uninterrupted run."""
     command = learning(rng, folder)
     seconds = whole_run(command, folder)
     for _ in range(rng.randrange(1, 6)):
@@ -153,11 +153,11 @@ def killed(rng: random.Random, folder: Path) -> None:
 
 
 def killed_fleet(rng: random.Random, folder: Path) -> None:
-    """The same for memories by key."""
+    """Check that a killed fleet ends with the bytes of an uninterrupted one."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    from ccmem.commands import fleet
+    from ccmem.app.commands import fleet
     from ccmem.fleet import local
     from ccmem.fleet.processes import in_turn
 
@@ -194,13 +194,13 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
 
 
 def finish(task: Callable[[Path], None], argument: Path) -> None:
-    """Do a task, then end the process."""
+    """Run a task, then end the process."""
     task(argument)
     os._exit(0)
 
 
 def full_disk(rng: random.Random, folder: Path) -> None:
-    """A disk that is full at a random size leaves a checkpoint that goes on to the same end."""
+    """Check that a disk that is full at a random size leaves a checkpoint from which the run can be completed."""
     command = learning(rng, folder)
     whole_run(command, folder)
     limit = int(10 ** rng.uniform(2.0, 4.0))  # checkpoints have a few thousand bytes
@@ -217,7 +217,7 @@ def full_disk(rng: random.Random, folder: Path) -> None:
 
 
 def jumping_clock(rng: random.Random, folder: Path) -> None:
-    """The wall clock jumps while a run goes on."""
+    """Check that jumps of the wall clock do not change a run."""
     command = learning(rng, folder)
     whole_run(command, folder)
 
@@ -230,14 +230,14 @@ def jumping_clock(rng: random.Random, folder: Path) -> None:
 
 
 def rows(seed: int) -> tuple[Any, Any]:
-    """Images of 4 x 4 pixels around three of them, in random order, and their labels."""
+    """Images of 4 x 4 pixels around three patterns, in random order, and their labels."""
     rng = np.random.default_rng(seed)
     y = np.arange(60) // 20
     return rng.random((60, 16)) + 2.0 * np.random.default_rng(0).random((3, 16))[y], y
 
 
 def threads(rng: random.Random, folder: Path) -> None:
-    """Threads that teach, read, copy and save one model leave what one thread would have."""
+    """Check that threads that teach, read, copy and save one model leave the state of a single thread."""
     X, y = rows(rng.randrange(1000))
     name = rng.choice(list(MODELS))
     COUNTS[f"threads on {name}"] += 1
@@ -275,11 +275,11 @@ def threads(rng: random.Random, folder: Path) -> None:
 _saved: dict[str, tuple[bytes, bytes]] = {}
 ODD = (None, True, -1, 0, 1, 7, 2**40, 0.5, "", "a", [], [0, 1], {}, {"$tuple": []}, {"$float": "nan"})
 LARGE = (-1, 0, 1, 2, 5, 100, 2**31, -(2**40), 2**62)
-"""What takes the place of a value."""
+"""Replacement values."""
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
-    """Bytes with a few random changes."""
+    """Return the bytes with a few random changes."""
     new = bytearray(data)
     for _ in range(rng.randrange(1, 6)):
         place = rng.randrange(len(new))
@@ -294,7 +294,7 @@ def changed(data: bytes, rng: random.Random) -> bytes:
 
 
 def forged(data: bytes, rng: random.Random) -> bytes:
-    """A checkpoint with a random value of another kind, and the digest that belongs to it."""
+    """Return a checkpoint with a random value of another kind and a matching digest."""
 
     def change(document: Any, arrays: Any, metadata: Any) -> None:
         if rng.random() < 0.5:
@@ -315,7 +315,7 @@ def forged(data: bytes, rng: random.Random) -> bytes:
 
 
 def forged_in_one_piece(data: bytes, rng: random.Random) -> bytes:
-    """The same for the bytes of ``to_bytes``, which hold all arrays in one."""
+    """Forge the bytes of ``to_bytes``, which hold all arrays in one."""
 
     def change(_: Any, arrays: Any, metadata: Any) -> None:
         if rng.random() < 0.5:
@@ -331,7 +331,7 @@ def forged_in_one_piece(data: bytes, rng: random.Random) -> bytes:
 
 
 def _places(value: Any) -> Any:
-    """Every (owner, key) of a JSON document."""
+    """Return every (owner, key) of a JSON document."""
     for key in list(value) if isinstance(value, dict) else range(len(value)):
         yield value, key
         if isinstance(value[key], (dict, list)):
@@ -339,7 +339,7 @@ def _places(value: Any) -> Any:
 
 
 def mutated(rng: random.Random, folder: Path) -> None:
-    """A checkpoint with random changes is refused, or gives a model that works."""
+    """Check that a randomly changed checkpoint is refused or gives a working model."""
     name = rng.choice(list(MODELS))
     X, y = rows(0)
     if name not in _saved:
@@ -374,7 +374,7 @@ TRIALS: dict[str, Trial] = {f.__name__: f for f in (killed, mutated, threads, fu
 
 
 def main() -> int:
-    """Try until the time is over; print how often."""
+    """Run trials until the time is over; print their numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -403,7 +403,7 @@ def main() -> int:
 
 
 def told(args: argparse.Namespace, began: float) -> str:
-    """What was tried so far."""
+    """Format the number of trials so far."""
     how = {name: os.environ[name] for name in ("NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT") if name in os.environ}
     minutes = round((time.process_time() + spent() - began) / 60, 1)
     return json.dumps({"failed": 0, "seed": args.seed, "processor_minutes": minutes, **how, **COUNTS}, indent=1)

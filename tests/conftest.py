@@ -1,4 +1,4 @@
-"""Settings every test shares: hypothesis without deadlines (a first call compiles), and image data if at hand."""
+"""Settings shared by all tests: hypothesis without deadlines (a first call compiles), and image data if available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 _quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("usual", deadline=None, max_examples=60, suppress_health_check=_quiet)
 settings.register_profile("few", deadline=None, max_examples=8, suppress_health_check=_quiet)
-settings.register_profile(  # studies/mutants.py: that there is a failure is enough, and it is the same every time
+settings.register_profile(  # studies/mutants.py: any failure is enough, and it must be reproducible
     "mutants", settings.get_profile("few"), phases=[Phase.explicit, Phase.generate], derandomize=True, database=None
 )
 _plain = "mutants" if os.environ.get("CCMEM_MUTANTS") == "1" else "few"
@@ -22,8 +22,8 @@ settings.load_profile(_plain if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 
 
 @pytest.fixture(scope="session")
 def mnist() -> Any:
-    """MNIST, if a copy is at hand (``CCMEM_DATA``, or the cache); nothing is downloaded for a test."""
-    from ccmem.datasets import DataSetNotFound, load
+    """MNIST, if a copy is available (``CCMEM_DATA``, or the cache); tests download nothing."""
+    from ccmem.paper.datasets import DataSetNotFound, load
 
     try:
         return load("mnist", download=False)
@@ -33,7 +33,7 @@ def mnist() -> Any:
 
 @pytest.fixture
 def hang_up_heard() -> Iterator[None]:
-    """SIGHUP as usual, also where the tests themselves run under nohup, which is inherited and honoured."""
+    """Restore the default SIGHUP, because tests under nohup would inherit an ignored one."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

@@ -1,4 +1,4 @@
-"""What the tests of fleets share: rows of a few keys, what a plain loop makes of them, what a store holds."""
+"""Shared helpers of the fleet tests: rows of a few keys, results of a plain loop, contents of a store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccmem import AdaptiveCCM
 from ccmem.fleet import Recipe, Rows, step
 from ccmem.fleet.store import Store
 
-N_KEYS, N_ROWS = 7, 260
+N_KEYS, N_ROWS = 7, 600
 RECIPE = Recipe(AdaptiveCCM(n_slots=2), "standard")
 
 
@@ -22,13 +22,13 @@ def rows(text: bool = True) -> Any:
     rng = np.random.default_rng(3)
     key, time = np.tile(np.arange(N_KEYS), N_ROWS), np.repeat(np.arange(N_ROWS), N_KEYS)
     centres = rng.normal(size=(N_KEYS, 2, 3))
-    X = (centres[key, time // 80 % 2] + 0.1 * rng.normal(size=(len(key), 3))).astype(np.float32)
+    X = (centres[key, time // 250 % 2] + 0.1 * rng.normal(size=(len(key), 3))).astype(np.float32)
     machine = [f"m{k}" for k in key] if text else key
     return pa.table({"machine": machine, "time": time, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
 
 
 def files(folder: Path) -> list[str]:
-    """The rows as two files of several row groups, each of them shuffled."""
+    """Write the rows as two files of several row groups, each shuffled."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -41,7 +41,7 @@ def files(folder: Path) -> list[str]:
 
 
 def plain_loop() -> tuple[dict[str, bytes], list[Any]]:
-    """What a loop over keys makes of the rows."""
+    """Compute states and events with a loop over keys."""
     table, states, events = rows(), {}, []
     names = np.array(table.column("machine").to_pylist())
     X = np.stack([table.column(name).to_numpy() for name in "abc"], axis=1)
@@ -55,7 +55,7 @@ def plain_loop() -> tuple[dict[str, bytes], list[Any]]:
 
 
 def content(store: Path) -> tuple[dict[Any, bytes], list[Any]]:
-    """States and events of a store."""
+    """Return the states and events of a store."""
     from pyarrow import parquet
 
     opened = Store(store)

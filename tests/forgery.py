@@ -1,4 +1,4 @@
-"""What the tests of checkpoints share: small models to save, and checkpoints changed behind their digest's back."""
+"""Shared helpers of the checkpoint tests: small models, and forged checkpoints with valid digests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 
 import ccmem
 from ccmem import CCM, load, save
-from ccmem.persistence import checkpoint as checkpoints
-from ccmem.persistence import joined, tensorfile
+from ccmem.io.persistence import checkpoint as checkpoints
+from ccmem.io.persistence import joined, tensorfile
 
 
 def mixed_stream(n_rows: int = 400, seed: int = 0) -> np.ndarray:
-    """Four directions in turn, noisy."""
+    """Four noisy directions in turn."""
     rng = np.random.default_rng(seed)
     return np.repeat(np.eye(4), n_rows // 4, axis=0) + rng.uniform(0, 0.2, (n_rows // 4 * 4, 4))
 
@@ -35,7 +35,7 @@ def through_file(estimator: Any) -> Any:
 
 
 def networks() -> list[Any]:
-    from ccmem.predictors import GatedMLP, OnlineMLP
+    from ccmem.readout import GatedMLP, OnlineMLP
 
     memory = CCM(n_slots=2, alarm_limit=3, recall_limit=2, commit_limit=1)
     return [
@@ -48,7 +48,7 @@ def networks() -> list[Any]:
 
 
 def forge(data: bytes, change: Any) -> bytes:
-    """The checkpoint after ``change(document, arrays, metadata)``, with a digest that fits."""
+    """Return the checkpoint after ``change(document, arrays, metadata)``, with a valid digest."""
     file = io.BytesIO(data)
     header = tensorfile.read_header(file, len(data))
     arrays = tensorfile.read_arrays(file, header, len(data) - file.tell())
@@ -66,7 +66,7 @@ def forge(data: bytes, change: Any) -> bytes:
 
 
 def _forge_joined(piece: Any, change: Any) -> bytes:
-    """The same for a joined one; its document is among the arrays."""
+    """Forge a joined checkpoint, whose document is among the arrays."""
     separated = joined.Separated(piece)
     arrays = {"document": np.frombuffer(separated.document, np.uint8), **separated._pieces}
     change(None, arrays, None)
@@ -77,7 +77,7 @@ def _forge_joined(piece: Any, change: Any) -> bytes:
 
 
 def signed(piece: bytes, version: str = ccmem.__version__) -> bytes:
-    """A joined checkpoint with this piece and a digest that fits."""
+    """Return a joined checkpoint with this piece and a valid digest."""
     head = checkpoints._unsigned_head(len(piece), version)
     return head.replace(b"0" * 64, checkpoints._digest_of_joined(head, piece).encode()) + piece
 

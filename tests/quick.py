@@ -6,17 +6,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ccmem import AdaptiveCCM
-from ccmem.models.adaptive.columns import FRESH, REFERENCE_AGE, RUNNING, STAYED, WATCHED
-from ccmem.models.adaptive.decision import AGAINST, BATCHES
-from ccmem.models.adaptive.state import Tuning
+from ccmem.models.adaptive.constants import Constants
 
 
 class QuickCCM(AdaptiveCCM):
     """The same kernel in a hurry, so that short streams full of ties reach every branch."""
 
-    _tuning = Tuning(
-        recent_rate=0.1, slowest_rate=0.01, batch=4, recall_batches=4, most_batches=5, youngest=6, growth=1.0
-    )
+    _constants = Constants(batch=4, block_span=80.0, reference_span=20.0, young=12.0, growth=1.0)
 
 
 @st.composite
@@ -41,19 +37,3 @@ memories = st.builds(
     false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]),
     learning_rate=st.sampled_from([0.1, 0.35, 1.0]),
 )
-
-
-def assert_is_twin(memory, expected):
-    statistics, columns = expected.pop("statistics"), expected.pop("columns")
-    running, counted, state = expected.pop("running"), expected.pop("counted"), memory._state
-    np.testing.assert_array_equal(state.means[: memory.n_blocks_], expected.pop("means"))
-    np.testing.assert_array_equal(state.readings[RUNNING:], running)
-    assert [
-        int(state.counters[place]) for place in (STAYED, FRESH, REFERENCE_AGE, WATCHED, BATCHES, AGAINST)
-    ] == counted
-    if len(expected["prototypes_"]):
-        np.testing.assert_array_equal(memory._state.statistics[: memory.n_blocks_], statistics)
-        np.testing.assert_array_equal(memory._state.columns[: memory.n_blocks_], columns)
-    for name, value in expected.items():
-        if len(expected["prototypes_"]):
-            np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)

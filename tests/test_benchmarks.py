@@ -1,4 +1,4 @@
-"""Benchmarks still fit the models that they measure; speed itself is no matter for tests."""
+"""Benchmarks still run on the models they measure; tests do not check speed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The documentation is held to its word: code blocks run and print what the page says, links lead somewhere.
+"""Checks of the documentation: code blocks run and print the output shown, and links are valid.
 
-In a page, ``python`` blocks run in order in one namespace, in an empty folder; a ``text`` block right after one is
-what it prints (``...`` stands for anything). ``console`` blocks hold commands after ``$``; those that begin with
-``ccmem`` are run. ``sh`` blocks are for the reader only. ``<!-- needs: torch -->`` skips a page where that package is
-missing; ``<!-- not run here: SCRIPT does it -->`` says that a page has a script of its own, so that its code is only
-parsed.
+The ``python`` blocks of a page run in order in one namespace, in an empty folder. A ``text`` block right after one is
+its expected output (``...`` matches anything). ``console`` blocks hold commands after ``$``; those that begin with
+``ccmem`` are run. ``sh`` blocks are not run. ``<!-- needs: torch -->`` skips a page if that package is missing.
+``<!-- not run here: SCRIPT does it -->`` marks a page with a separate script; its code is only parsed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def name_of(path: Path) -> str:
 
 
 def blocks(page: Path) -> list[tuple[str, str, int]]:
-    """Kind, body and line of every fenced block."""
+    """Return kind, body and line of every fenced block."""
     text = page.read_text()
     return [(found["kind"], found["body"], text[: found.start()].count("\n") + 2) for found in FENCE.finditer(text)]
 
@@ -50,7 +49,7 @@ def run_python(code: str, names: dict[str, Any], page: Path, line: int) -> str:
 
 
 def run_commands(body: str) -> str:
-    """Output of the ``ccmem`` commands of a console block."""
+    """Return the output of the ``ccmem`` commands of a console block."""
     printed = io.StringIO()
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         if line.startswith("$ ccmem "):
@@ -131,7 +130,7 @@ def test_every_picture_is_shown_and_made_by_make_pictures() -> None:
 
 
 def lookup(name: str) -> Any:
-    """What a dotted name stands for."""
+    """Return the object with a dotted name."""
     module, *rest = name.split(".")
     thing: Any = importlib.import_module(module)
     for part in rest:
@@ -143,7 +142,7 @@ def lookup(name: str) -> Any:
 
 
 def test_names_in_the_text_exist() -> None:
-    """``{class}`~ccmem.CCM``` and its like name something that is there."""
+    """Check that names in roles such as ``{class}`~ccmem.CCM``` exist."""
     for page in PAGES:
         for name in re.findall(r"\{(?:class|meth|func|mod)\}`~?([\w.]+)`", page.read_text()):
             if name.startswith("ccmem.torch.") and importlib.util.find_spec("torch") is None:
@@ -169,7 +168,7 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
 
 
 def test_every_name_of_the_reference_exists() -> None:
-    """Sphinx stops at the first one that does not; it takes minutes, this takes none."""
+    """Check all names of the reference; Sphinx takes minutes and stops at the first missing one."""
     for module, listed in re.findall(
         r"\.\. (?:current|auto)module:: (\S+)\n(.*?)(?=\n\.\. (?:current|auto)module|\Z)",
         (ROOT / "docs" / "_templates" / "api.rst").read_text(),

@@ -1,4 +1,4 @@
-"""Figures: the right things in the right places."""
+"""Figures: elements and positions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, plots
-from ccmem.colours import SIGNS, block_colour
-from ccmem.memory import Event
+from ccmem.core.colours import SIGNS, block_colour
+from ccmem.core.events import Event
 from ccmem.plots._figure import _kinds, new_figure
 from ccmem.plots.timelines import alarm_of
 
@@ -81,7 +81,7 @@ def test_timeline_fills_the_lane_of_the_block_in_use():
     steps = [0, *[event.step for event in memory.events_], memory.n_samples_seen_]
     used = [memory.events_[0].from_block, *[event.to_block for event in memory.events_]]
     bars = {}
-    for bar in lanes.collections[1::2]:  # before each is the pale lane since its block began
+    for bar in lanes.collections[1::2]:  # each follows the pale lane since the onset of its block
         colour = matplotlib.colors.to_hex(bar.get_facecolor()[0]).upper()
         bars[colour] = [tuple(path.get_extents().intervalx) for path in bar.get_paths()]
     for block in range(3):
@@ -89,6 +89,17 @@ def test_timeline_fills_the_lane_of_the_block_in_use():
         assert bars[block_colour(block).upper()] == parts
     words = {text.get_text() for text in lanes.get_legend().get_texts()}
     assert words == {"2 new blocks", "1 recalled"}
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_evidence_of_every_event_reaches_its_threshold(told):
+    events = [Event("new_block", 160, 0, 1, 10, evidence=4.0), Event("recall", 310, 1, 0, 10)]
+    memory = SimpleNamespace(events_=events, n_samples_seen_=600, n_blocks_=2)
+    axes = plots.timeline(memory, evidence=True if told else np.full(600, 0.5)).axes[-1]
+    stems = [segment[1].tolist() for segment in axes.collections[-1].get_segments()]
+    assert stems == [[160, 4.0], [310, 1.0]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["threshold", "evidence"]
+    assert axes.figure._repr_png_().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("n", [0, 4, 40, 400, 3000])
@@ -117,8 +128,8 @@ def test_blocks_shows_images_and_sensors(ccm):
 
 
 def test_one_sign_and_colour_for_every_kind_of_event_everywhere():
-    from ccmem.colours import BLOCKS
-    from ccmem.watching.page import page
+    from ccmem.app.watching.page import page
+    from ccmem.core.colours import BLOCKS
 
     text = page("").decode()
     assert all(f'"{colour}"' in text for colour in BLOCKS)
@@ -139,7 +150,7 @@ def test_missing_matplotlib_is_named(monkeypatch):
 
     _kinds.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'pip install "ccmem\[plot\]"'):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         plots.task_matrix(np.eye(2))
 
 

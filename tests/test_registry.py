@@ -1,4 +1,4 @@
-"""One line makes a class public everywhere; a new model is a file and that line."""
+"""Registry: one line makes a class public everywhere; a new model is a file and that line."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem.base import CompetitiveMemory
+from ccmem.base.memory import CompetitiveMemory
 from ccmem.kernels import plain
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled, count_win, hebbian_move
-from ccmem.memory import SEEN, UNITS, UnitState, new_units
-from ccmem.parameters import number
+from ccmem.core.state import SEEN, UNITS, UnitState, new_units
+from ccmem.core.parameters import number
 
 
 def naive(X, learning_rate):
@@ -101,7 +101,7 @@ assert "   Follower\\n" in make_api.page()
 
 @pytest.fixture(scope="module")
 def with_follower(tmp_path_factory):
-    """The environment of a process that sees the package with one more model."""
+    """Return the environment of a process that sees the package with one more model."""
     source = tmp_path_factory.mktemp("source")
     shutil.copytree(PACKAGE, source / "ccmem", ignore=shutil.ignore_patterns("__pycache__"))
     (source / "ccmem" / "models" / "follower.py").write_text(MODEL)

@@ -1,4 +1,4 @@
-"""The River adapters, held to River's own checks and to what the module docstring promises."""
+"""River adapters: River's checks, and the guarantees of the module docstring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from ccmem import CCM, AdaptiveCCM, GatedMLP, IncrementalWTA, ModalClassifier, OnlineMLP, WindowLayer, models
+from ccmem import (
+    ARTC2A,
+    CCM,
+    AdaptiveCCM,
+    FuzzyART,
+    GatedMLP,
+    IncrementalWTA,
+    ModalClassifier,
+    OnlineMLP,
+    ShapeLayer,
+    WindowLayer,
+    registry,
+)
 from zoo import seeded
 
 river = pytest.importorskip("river")
@@ -32,8 +44,8 @@ def name_of(model: Any) -> str:
 
 
 def test_every_memory_is_there() -> None:
-    assert [type(model.memory).__name__ for model in CLUSTERERS] == models.__all__
-    assert len({name_of(model) for model in CLASSIFIERS}) >= len(models.__all__)
+    assert [type(model.memory).__name__ for model in CLUSTERERS] == registry.MEMORIES
+    assert len({name_of(model) for model in CLASSIFIERS}) >= len(registry.MEMORIES)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=name_of)
@@ -50,17 +62,17 @@ def test_river_checks_in_a_pipeline(model: Any) -> None:
 
 
 def samples(n: int, seed: int = 0) -> list[dict[str, float]]:
-    """A stream of dictionaries whose features come and go, a new one every few samples."""
+    """A stream of dictionaries with varying features, a new one every few samples."""
     rng = random.Random(seed)
     return [{f"f{j}": rng.gauss(j, 1) for j in range(2 + i // 8) if rng.random() < 0.8} for i in range(n)]
 
 
-MEMORIES = [getattr(models, name)() for name in models.__all__]
+MEMORIES = [registry.load(name)() for name in registry.MEMORIES]
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=repr)
 def test_late_features_count_as_zero(memory: Any) -> None:
-    """A new feature is a column that was 0 all along, to the last bit; missing all along where readings may be."""
+    """A new feature equals a column of zeros, bit for bit; or of missing readings, if the memory accepts them."""
     xs = samples(120)
     model = MemoryClusterer(memory, seed=0)
     for x in xs:
@@ -69,7 +81,9 @@ def test_late_features_count_as_zero(memory: Any) -> None:
     assert set(columns) == {feature for x in xs for feature in x}
     absent = np.nan if memory._takes_missing else 0.0
     table = np.array([[x.get(feature, absent) for feature in columns] for x in xs])
-    if isinstance(memory, CCM):  # its unused slots are drawn in the columns known so far: compare by what they are
+    if isinstance(memory, FuzzyART):  # it measures boxes against the number of columns
+        return
+    if isinstance(memory, CCM):  # unused slots are drawn for the columns known so far: compare the used ones
         assert model.memory_.prototypes_.shape == (model.memory_.n_units_, len(columns))
         return
     whole = clone(memory).partial_fit(table)
@@ -78,7 +92,7 @@ def test_late_features_count_as_zero(memory: Any) -> None:
         np.testing.assert_array_equal(model.memory_.block_levels_, whole.block_levels_)
         return
     for field, ours, theirs in zip(whole._state._fields, model.memory_._state, whole._state, strict=True):
-        assert np.array_equal(ours, theirs), field
+        assert field == "journal" or np.array_equal(ours, theirs), field  # lines already read stay in the journal
     for x, row in zip(xs, table, strict=True):
         assert model.predict_one(x) == whole.predict_one(row)
 
@@ -93,12 +107,12 @@ def test_widened_networks_answer_as_before(network: Any, optimizer: str) -> None
     before = model.predict_proba(X)
     model._widen(8)
     wide = np.hstack([X, np.zeros((300, 3))])
-    # not to the last bit: the bias stands behind the inputs, so it is added up in another place
+    # not bit-identical: the bias follows the inputs, so it is added at another position
     np.testing.assert_allclose(model.predict_proba(wide), before, rtol=1e-12)
     wide[:, 5:] = np.eye(3)[rng.integers(3, size=300)]
     for _ in range(30):
         model.partial_fit(wide, wide[:, 5:].argmax(axis=1))
-    assert np.abs(model.coefs_[0][5:]).max() > 0.01  # the new columns are learned from
+    assert np.abs(model.coefs_[0][5:]).max() > 0.01  # the new columns are learned
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=repr)
@@ -109,8 +123,9 @@ def test_widening_leaves_every_score_as_it_was(memory: Any) -> None:
     before, units = memory.transform(X), memory.predict(X)
     memory._widen(9)
     wide = np.hstack([X, np.zeros((200, 4))])
-    assert np.array_equal(memory.transform(wide), before)
-    assert np.array_equal(memory.predict(wide), units)
+    if not isinstance(memory, FuzzyART):  # it measures boxes against the number of columns
+        assert np.array_equal(memory.transform(wide), before)
+        assert np.array_equal(memory.predict(wide), units)
     memory.partial_fit(rng.normal(size=(300, 9)))
     assert memory.prototypes_.shape[1] == 9
 
@@ -159,7 +174,7 @@ def test_a_missing_feature_is_a_missing_reading_for_a_detector(value: Any) -> No
 
 
 def test_nothing_learned_yet() -> None:
-    clusterer, classifier = MemoryClusterer(CCM()), MemoryClassifier(ModalClassifier(models.ARTC2A()))
+    clusterer, classifier = MemoryClusterer(CCM()), MemoryClassifier(ModalClassifier(ARTC2A()))
     clusterer.learn_one({})
     assert clusterer.predict_one({"a": 1.0}) == -1
     assert clusterer.centers == {}
@@ -178,7 +193,7 @@ def test_labels_keep_their_type_and_may_be_missing() -> None:
 
 
 def test_unlabelled_samples_still_teach() -> None:
-    """Progressive validation on a real stream, scaled in a pipeline, beats always saying the commoner class."""
+    """Progressive validation on a real stream, scaled in a pipeline, beats the majority class."""
     model = preprocessing.StandardScaler() | MemoryClassifier(ModalClassifier(IncrementalWTA(n_units=50)))
     score = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
     commoner = max(np.bincount([y for _, y in datasets.Phishing()])) / 1250
@@ -198,7 +213,7 @@ def test_compose_and_clustering_metrics() -> None:
 
 class TestConceptDetector:
     def test_tells_new_from_known(self) -> None:
-        """Three concepts, then the first again: two alarms, one recall, each soon after the change."""
+        """Three concepts, then the first again: two new concepts, one recall, each soon after the change."""
         rng = np.random.default_rng(0)
         kinds = np.eye(6).reshape(3, 2, 6)  # each concept holds two kinds of samples
         order = [0, 1, 2, 0, 2]
@@ -261,7 +276,7 @@ def test_wrong_kind_of_model() -> None:
 def test_missing_river_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "river", None)
     monkeypatch.delitem(sys.modules, "ccmem.river")
-    with pytest.raises(ImportError, match=r'pip install "ccmem\[river\]"'):
+    with pytest.raises(ImportError, match="pip install river"):
         importlib.import_module("ccmem.river")
 
 
@@ -280,3 +295,17 @@ def test_a_signal_is_watched_in_windows() -> None:
     np.testing.assert_array_equal(detector.memory_.prototypes_, memory.prototypes_)
     with pytest.raises(ValueError, match="'buzz' is new"):
         detector.update({"hum": 1.0, "buzz": 2.0})
+
+
+def test_a_signal_is_watched_by_its_shapes() -> None:
+    time, rng = 2 * np.pi * np.arange(2500) / 20, np.random.default_rng(0)
+    hum = np.sin(time) + 0.05 * rng.normal(size=2500)
+    hum[1500] = np.nan
+    front, memory = ShapeLayer(), AdaptiveCCM(n_slots=10)
+    memory.partial_fit(front.push(hum[:, None]))
+    given = ShapeLayer()
+    detector = ConceptDetector(window=given)
+    for x in hum:
+        detector.update({"hum": x} if x == x else {})
+    assert not given.__sklearn_is_fitted__()
+    np.testing.assert_array_equal(detector.memory_.prototypes_, memory.prototypes_)

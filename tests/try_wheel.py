@@ -1,4 +1,4 @@
-"""Use ccmem as installed from a wheel, with nothing but what the wheel asks for: ``make dist`` runs this."""
+"""Use ccmem as installed from a wheel, with only its declared dependencies: ``make dist`` runs this."""
 
 from __future__ import annotations
 

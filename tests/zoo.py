@@ -1,8 +1,8 @@
-"""Every model with the ways to try it: parameters for hypothesis, and how to call its naive twin."""
+"""Every model with strategies for its parameters, and calls of its reference implementation."""
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 from typing import Any
 
@@ -10,17 +10,66 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from ccmem import models
-from ccmem.models import ccm
-from ccmem.models.adaptive.twin import naive as adaptive_twin
+from ccmem import models, registry
+from naive import ccm
+from naive.adaptive import naive as adaptive_twin
 
-ALL = [getattr(models, name) for name in models.__all__]
+ALL = [getattr(models, name) for name in registry.MEMORIES]
 
 _rates = {"learning_rate": st.sampled_from([0.01, 0.35, 0.5, 1.0]), "rate_decay": st.sampled_from([0.9, 0.998, 1.0])}
 _orders = st.sampled_from([1.0, 2.0, 3.0, np.inf])
 
 PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
-    "IncrementalWTA": {"n_units": st.integers(2, 6), "n_winners": st.integers(1, 2), "p": _orders, **_rates},
+    "IncrementalWTA": {
+        "n_units": st.integers(2, 6),
+        "n_winners": st.integers(1, 2),
+        "p": _orders,
+        "step": st.sampled_from(["hebbian", "adam", "rmsprop"]),
+        **_rates,
+    },
+    "FrequencySensitiveWTA": {
+        "n_units": st.integers(1, 6),
+        "fairness": st.sampled_from(["wins", "conscience"]),
+        "share_rate": st.sampled_from([0.01, 0.5]),
+        "p": _orders,
+        **_rates,
+    },
+    "SelfOrganisingMap": {
+        "rows": st.integers(1, 4),
+        "columns": st.integers(1, 2),
+        "topology": st.sampled_from(["rectangular", "hexagonal"]),
+        "schedule": st.sampled_from(["fading", "elastic"]),
+        "sigma": st.sampled_from([0.2, 1.0]),
+        "horizon": st.sampled_from([10.0, np.inf]),
+        "p": _orders,
+        **_rates,
+    },
+    "NeuralGas": {
+        "n_units": st.integers(1, 12),
+        "reach": st.sampled_from([0.1, 0.5, 2.0]),
+        "horizon": st.sampled_from([10.0, np.inf]),
+        "p": _orders,
+        **_rates,
+    },
+    "GrowingNeuralGas": {
+        "n_units": st.integers(1, 8),
+        "neighbour_rate": st.sampled_from([0.0, 0.1]),
+        "insert_every": st.integers(1, 8),
+        "max_age": st.integers(1, 6),
+        "utility": st.sampled_from([None, 1.0, 3.0]),
+        **_rates,
+    },
+    "SOINN": {
+        "max_units": st.sampled_from([None, 1, 4]),
+        "max_age": st.integers(1, 6),
+        "prune_every": st.sampled_from([3, 7, 100]),
+        "noise": st.sampled_from([0.0, 1.0]),
+    },
+    "FuzzyART": {
+        "max_units": st.sampled_from([None, 1, 4]),
+        "vigilance": st.sampled_from([0.0, 0.3, 0.8]),
+        "learning_rate": st.sampled_from([0.5, 1.0]),
+    },
     "IncrementalGMM": {
         "n_units": st.integers(1, 6),
         "precision": st.sampled_from([0.5, 1.0, 4.0]),
@@ -53,13 +102,13 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "learning_rate": _rates["learning_rate"],
     },
 }
-"""What to try where not every combination that the rules allow makes sense, or where small numbers find more."""
+"""Parameter strategies for models with invalid combinations of parameters, or where small numbers find more errors."""
 
 _VALUES = [None, False, True, 1, 2, 3, 8, 0.01, 0.35, 0.5, 0.9, 1.0, 100.0]
 
 
 def parameters(model: type) -> dict[str, st.SearchStrategy[Any]]:
-    """What to try a model with: as above, or whatever its rules allow."""
+    """Return strategies for the parameters of a model: those above, or those that the rules allow."""
     if model.__name__ in PARAMETERS:
         return PARAMETERS[model.__name__]
     found = {}
@@ -72,7 +121,7 @@ def parameters(model: type) -> dict[str, st.SearchStrategy[Any]]:
 
 @st.composite
 def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
-    """Short integer-valued rows, full of ties, repeats and zeros; now and then wider than the lanes of a sum."""
+    """Short integer-valued rows, full of ties, repeats and zeros; sometimes wider than the lanes of a sum."""
     width = draw(st.one_of(st.integers(1, 4), st.sampled_from([31, 32, 33, 70])))
     n_rows = draw(st.integers(1, max_rows))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
@@ -82,22 +131,22 @@ def streams(draw: st.DrawFn, max_rows: int = 50) -> np.ndarray:
 
 
 def seeded(model: type) -> Any:
-    """The model with its defaults, drawing the same numbers every time if it draws any."""
+    """Create the model with its defaults and a fixed seed, if it uses one."""
     return model(**{"random_state": 0} if "random_state" in model._get_param_names() else {})
 
 
 def estimators(model: type) -> st.SearchStrategy[Any]:
-    """The model under all sorts of parameters."""
+    """Return a strategy for the model with varied parameters."""
     seeded = {"random_state": st.just(0)} if "random_state" in model._get_param_names() else {}
     return st.builds(model, **{**seeded, **parameters(model)})
 
 
 def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
-    """What the model's naive twin makes of the stream."""
+    """Run the reference implementation of the model on the stream."""
     settings = estimator.get_params()
     if type(estimator).__name__ == "AdaptiveCCM":
-        known = adaptive_twin(X, tuning=estimator._tuning, **settings)
-        del known["statistics"], known["columns"], known["running"], known["counted"], known["means"]
+        known = adaptive_twin(X, estimator)
+        del known["twin"]
         return known
     random_state, init = settings.pop("random_state", None), settings.pop("init", "first")
     if type(estimator).__name__ == "CCM":
@@ -109,19 +158,25 @@ def twin(estimator: Any, X: np.ndarray) -> dict[str, Any]:
         if settings["recall_vigilance"] is None:
             settings["recall_vigilance"] = settings["vigilance"]
         return ccm.naive(X, list(slots.astype(X.dtype)), **settings)
-    return importlib.import_module(type(estimator).__module__).naive(X, **settings)
+    module = type(estimator).__module__.rpartition(".")[2]
+    folder = "naive" if importlib.util.find_spec(f"naive.{module}") else type(estimator).__module__.rpartition(".")[0]
+    return importlib.import_module(f"{folder}.{module}").naive(X, **settings)
 
 
 def snapshot(estimator: Any) -> dict[str, Any]:
-    """Everything a memory knows, as plain values."""
+    """Return the complete state of a memory as plain values."""
     state = estimator._state
     used = estimator.n_units_
-    per_unit = [name for name in ("prototypes", "rates", "wins", "unit_blocks", "errors") if hasattr(state, name)]
+    per_unit = [
+        name
+        for name in ("prototypes", "rates", "wins", "unit_blocks", "errors", "complements", "shares", "edges")
+        if hasattr(state, name)
+    ]
     known: dict[str, Any] = {name: getattr(state, name)[:used].copy() for name in per_unit}
-    for name in ("means", "statistics", "columns", "ages"):
+    for name in ("blocks", "ages"):
         if hasattr(state, name):
             known[name] = getattr(state, name)[: estimator.n_blocks_].copy()
-    for name in ("vectors", "scalars", "readings", "ring", "missing"):
+    for name in ("scalars", "stream", "gaps"):
         if hasattr(state, name):
             known[name] = getattr(state, name).copy()
     known["counters"] = state.counters.copy()
@@ -134,7 +189,7 @@ def snapshot(estimator: Any) -> dict[str, Any]:
 
 
 def assert_same(first: dict[str, Any], second: dict[str, Any]) -> None:
-    """Equal bit for bit."""
+    """Check equality bit for bit."""
     assert first.keys() == second.keys()
     for name, value in first.items():
         np.testing.assert_array_equal(value, second[name], err_msg=name, strict=isinstance(value, np.ndarray))

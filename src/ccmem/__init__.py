@@ -5,7 +5,7 @@ Names are loaded when they are first used, so that ``import ccmem`` costs next t
 
 from ccmem import registry as _registry
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = sorted([*_registry.PUBLIC, "__version__"])
 
 

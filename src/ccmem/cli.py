@@ -1,25 +1,30 @@
-"""The ``ccmem`` command: a table of subcommands, each in a module that is imported only when it is called.
+"""``ccmem`` command: a table of subcommands, each in a module that is imported only when it is called.
 
 Exit codes, the same for every subcommand: 0 done, 1 an error that the message explains, 2 a wrong command line,
-130 stopped by Ctrl-C (143 by SIGTERM) after saving what there was to save.
+130 stopped by Ctrl-C (143 by SIGTERM) after saving.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ccmem import __version__
-from ccmem.commands._shared import Ended, Help
+from ccmem.app.commands._shared import Ended, Help
 
 COMMANDS = {
     "generate": "make a drifting stream of sensor data to try things on",
+    "look": "show what would be learned from a file, and why",
     "learn": "learn from files or a pipe; keep a checkpoint and resume from it",
     "predict": "label new rows from a checkpoint",
     "inspect": "show what a checkpoint holds",
+    "compare": "compare the blocks of two checkpoints: common, new, missing",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
     "watch": "open a live page of a memory: a checkpoint, a run in progress, or a demonstration",
     "completion": "print a script that lets the shell complete commands and options",
@@ -27,12 +32,12 @@ COMMANDS = {
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",
 }
-"""Subcommand -> one line of help. The module is ``ccmem.commands.<name>``, with ``configure(parser)`` and
+"""Subcommand -> one line of help. The module is ``ccmem.app.commands.<name>``, with ``configure(parser)`` and
 ``run(arguments) -> exit code``."""
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """The parser; only ``command``'s own options are loaded, so that ``ccmem --help`` imports nothing heavy."""
+    """Return the parser; only the options of ``command`` are loaded, so ``ccmem --help`` imports nothing heavy."""
     parser = argparse.ArgumentParser(
         prog="ccmem",
         description="Learn from an endless stream without forgetting.",
@@ -45,12 +50,12 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=Help
         )
         if name == command:
-            importlib.import_module(f"ccmem.commands.{name}").configure(subparser)
+            importlib.import_module(f"ccmem.app.commands.{name}").configure(subparser)
     return parser
 
 
 def options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """The options of a command whose parser has been configured."""
+    """Return the options of a command whose parser has been configured."""
     (choice,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return [option for action in choice.choices[command]._actions for option in action.option_strings]
 
@@ -61,7 +66,7 @@ def _did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the ``ccmem`` command; returns the exit code."""
+    """Run the ``ccmem`` command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if word in COMMANDS), None)
     if words and command is None and not words[0].startswith("-"):
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ccmem {options.command}: {unknown[0]} is unknown{hint}", file=sys.stderr)
         return 2
     try:
-        return int(importlib.import_module(f"ccmem.commands.{options.command}").run(options))
+        return int(importlib.import_module(f"ccmem.app.commands.{options.command}").run(options))
     except KeyboardInterrupt:
         print("ccmem: stopped", file=sys.stderr)
         return 130
@@ -83,16 +88,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as problem:
         print(f"ccmem {options.command}: not enough memory ({problem})", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of our output went away: nothing to say, and nowhere to say it
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of our output, such as head, has closed the pipe
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except FileNotFoundError as problem:
+        print(f"ccmem {options.command}: {printable(_no_file(problem))}", file=sys.stderr)
         return 1
     except (ValueError, OSError, ImportError) as problem:
         print(f"ccmem {options.command}: {printable(str(problem))}", file=sys.stderr)
-        return 1
+        return int(getattr(problem, "exit_code", 1))
+
+
+def _no_file(problem: FileNotFoundError) -> str:
+    """Return the message for a missing file: its name, and a similar name in the same folder."""
+    if problem.filename is None:
+        return str(problem)
+    path = Path(os.fsdecode(problem.filename))
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    near = difflib.get_close_matches(path.name, (other.name for other in path.parent.iterdir()), n=1)
+    return f"there is no file {path}" + (f"; did you mean {path.parent / near[0]}?" if near else "")
 
 
 def printable(text: str) -> str:
-    """``text`` with control characters spelled out: names and labels come from files, and terminals obey them.
+    """Return ``text`` with control characters escaped: names and labels come from files, and terminals execute them.
 
     >>> printable("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'

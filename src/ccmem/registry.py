@@ -1,8 +1,8 @@
-"""What is public and where it stands, read from ``ccmem/__init__.pyi``: a class has its one line there.
+"""Public names, parsed from ``ccmem/__init__.pyi``, one import per name.
 
-From that line follow the lazy names of ``ccmem``, ``ccmem.models``, ``ccmem.predictors`` and ``ccmem.layers``, the
-classes that a checkpoint may name, the words of the command, the pages of the reference and the zoo of the tests. What
-a class is good for is told by the package it stands in.
+From these lines follow the lazy names of ``ccmem``, ``ccmem.models``, ``ccmem.readout`` and ``ccmem.layers``, the
+classes that a checkpoint may name, the words of the command line, the pages of the reference and the models that the
+generic tests try. The package of a class decides what the class is: a memory, a predictor or a layer.
 
 >>> PUBLIC["IncrementalWTA"]
 'ccmem.models.wta'
@@ -19,28 +19,33 @@ from pathlib import Path
 from typing import Any
 
 
-def _read() -> dict[str, str]:
-    """Name -> module, from lines ``from MODULE import NAME as NAME``."""
-    lines = Path(__file__).with_name("__init__.pyi").read_text(encoding="utf-8").splitlines()
-    imports = [line.split() for line in lines if line.startswith("from ")]
-    return {words[3]: words[1] for words in imports}
+def _read() -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> module for names, and name -> path for modules, from lines ``from MODULE import X as NAME``."""
+    lines = [line.partition("#")[0] for line in _LISTING.splitlines() if line.startswith("from ")]
+    public, modules = {}, {}
+    for _, package, _, original, _, name in map(str.split, lines):
+        if original.islower() and package in _PACKAGES:
+            modules[name] = f"{package}.{original}"
+        else:
+            public[name] = package
+    return public, modules
 
 
 def load(name: str) -> Any:
-    """The public thing of this name."""
-    module = _LISTED[name]
-    if module in sys.modules and module != "ccmem":
-        return getattr(sys.modules[module], name)
-    return import_module(f"ccmem.{name}") if module == "ccmem" else getattr(import_module(module), name)
+    """Return the public object or module of this name."""
+    if name in MODULES:
+        return import_module(MODULES[name])
+    module = PUBLIC[name]
+    return getattr(sys.modules.get(module) or import_module(module), name)
 
 
 def names(package: str) -> list[str]:
-    """Public classes of a package."""
+    """Return the public classes of a package."""
     return [name for name, module in PUBLIC.items() if module.startswith(f"{package}.")]
 
 
 def lazily(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """``__all__``, ``__getattr__`` and ``__dir__`` of a package whose public classes are loaded on first use."""
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package that loads its public classes on first use."""
     own = names(package)
 
     def look_up(name: str) -> Any:
@@ -51,15 +56,18 @@ def lazily(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], 
     return own, look_up, lambda: own
 
 
-_LISTED = _read()
-MODULES = [name for name, module in _LISTED.items() if module == "ccmem"]
-"""Submodules that are loaded on first use, like the names."""
-PUBLIC = {name: module for name, module in _LISTED.items() if module != "ccmem"}
-"""Public name -> the module it stands in."""
-MEMORIES = names("ccmem.models")
-PREDICTORS = names("ccmem.predictors")
+_LISTING = Path(__file__).with_name("__init__.pyi").read_text(encoding="utf-8")
+_PACKAGES = ("ccmem", "ccmem.io", "ccmem.paper")
+"""Packages whose lower-case public names are modules, loaded on first use like the classes."""
+PUBLIC, MODULES = _read()
+"""Public name -> the module that defines it; name of a public module -> its import path."""
+_LABELLED = [name for name in names("ccmem.models") if f"as {name}  # learns from labels" in _LISTING]
+MEMORIES = [name for name in names("ccmem.models") if name not in _LABELLED]
+"""Models that learn without labels."""
+PREDICTORS = [*_LABELLED, *(name for name in names("ccmem.readout") if name != "ModalClassifier")]
+"""Classifiers that cannot learn without labels."""
 LAYERS = names("ccmem.layers")
 ESTIMATORS = [*MEMORIES, *PREDICTORS, *LAYERS, "ModalClassifier"]
-"""What a checkpoint may hold. Nothing else is ever looked up by name."""
+"""Classes that a checkpoint may hold. No other name is ever looked up."""
 COMMAND_WORDS = {PUBLIC[name].rpartition(".")[2].replace("_", "-"): name for name in [*MEMORIES, *PREDICTORS]}
-"""Word on the command line (the file a model stands in) -> class."""
+"""Word on the command line (the file of a model) -> class."""

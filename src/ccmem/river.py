@@ -1,18 +1,18 @@
 """River adapters: a memory as a clusterer, a classifier on a memory, and a memory with blocks as a drift
 detector for vectors.
 
-River's samples are dictionaries whose features come and go. Here every feature gets a column when it is first *learned*
-(those that appear together in sorted order, so the order of a dictionary means nothing):
+River's samples are dictionaries with varying features. A feature gets a column when it is first *learned* (features
+that appear together are sorted, so the order of a dictionary has no effect):
 
-* a feature that is absent from a sample is a missing reading for AdaptiveCCM (and a classifier or detector on it), as
-  is one whose value is None or NaN; for the other models it counts as 0, and None or NaN is an error;
-* a new feature widens every unit by a 0, as if the feature had been there and 0 all along. This is exact: no earlier
-  sample changes its similarity or distance to any unit, and iWTA, iGMM and ART-C 2A go on bit for bit as if the column
-  had been there from the start. (CCM draws the slots it has not used yet in the columns known when they are made; the
-  networks give a new column weights of 0.)
-* a feature that only ever came with ``predict_one`` is left out, which cannot change the best matching unit.
+* a feature that is absent from a sample, or whose value is None or NaN, is a missing reading for AdaptiveCCM (and for a
+  classifier or detector on it); for the other models an absent feature counts as 0, and None or NaN is an error;
+* a new feature extends every unit by a 0, as if the feature had always been 0. This is exact: the similarities and
+  distances of earlier samples do not change, and all models except CCM and the fuzzy ones continue bit for bit as if
+  the column had existed from the start. (Fuzzy ART and ARTMAP measure boxes relative to the number of columns; CCM
+  draws unused slots in the columns known at that time; networks give a new column weights of 0.)
+* a feature that appears only in ``predict_one`` is ignored, which cannot change the best matching unit.
 
-A stream that never stops naming new features needs a bound, such as River's ``preprocessing.FeatureHasher``.
+A stream with an unlimited number of features needs a bound, such as River's ``preprocessing.FeatureHasher``.
 
 >>> from river import preprocessing
 >>> from ccmem import IncrementalWTA, ModalClassifier
@@ -25,27 +25,30 @@ A stream that never stops naming new features needs a bound, such as River's ``p
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ccmem import models
-from ccmem._sklearn import clone
-from ccmem._typing import FloatArray
-from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.guard import Guarded, learning, reading
+from ccmem import registry
+from ccmem.base.memory import REJECTED, CompetitiveMemory
+from ccmem.core.events import Event
+from ccmem.core.locking import Guarded, learning, reading
+from ccmem.core.sklearn import clone
+from ccmem.core.typing import FloatArray
+from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
+from ccmem.layers._windowed import WindowedLayer
 from ccmem.layers.window import WindowLayer
-from ccmem.memory import Event
 from ccmem.models._blocks import BlockMemory
-from ccmem.predictors.gated import GatedMLP
-from ccmem.predictors.mlp import OnlineMLP
-from ccmem.readout import ModalClassifier
+from ccmem.readout.gated import GatedMLP
+from ccmem.readout.mlp import OnlineMLP
+from ccmem.readout.modal import ModalClassifier
 
 try:
     from river import base
 except ImportError as problem:
-    raise ImportError('ccmem.river needs River: pip install "ccmem[river]"') from problem
+    raise ImportError("ccmem.river needs River: pip install river") from problem
 
 __all__ = ["ConceptDetector", "MemoryClassifier", "MemoryClusterer"]
 
@@ -53,7 +56,7 @@ Features = Mapping[Hashable, Any]
 
 
 class _DictModel(Guarded):
-    """What the adapters share: a scikit-learn style estimator that learns rows made from dictionaries."""
+    """Common base of the adapters: a scikit-learn style estimator that learns rows made from dictionaries."""
 
     seed: int | None
 
@@ -65,12 +68,17 @@ class _DictModel(Guarded):
             seeds = [name for name in self._model.get_params() if name.rpartition("__")[2] == "random_state"]
             self._model.set_params(**dict.fromkeys(seeds, self.seed))
 
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Size of the pickled model in bytes; River's walk over references would reach compiled kernels."""
+        return len(pickle.dumps(self._model))
+
     def _to_learn(self, x: Features) -> FloatArray | None:
-        """``x`` as a row, after making columns for its new features; None as long as no feature was ever seen."""
+        """Return ``x`` as a row, adding columns for its new features; None while no feature has been seen."""
         columns = self._columns
         if new := x.keys() - columns.keys():
             columns = columns | {name: len(columns) + i for i, name in enumerate(_in_order(new))}
-        row = self._row(x, columns)  # before anything changes: it may be bad
+        row = self._row(x, columns)  # validate first, so that an error changes nothing
         if new and self._began:
             self._model._widen(len(columns))
         self._columns = columns
@@ -78,23 +86,25 @@ class _DictModel(Guarded):
         return row if self._began else None
 
     def _row(self, x: Features, columns: Mapping[Hashable, int]) -> FloatArray:
-        """The values of ``x`` in the order of ``columns``; where it has none, as the model takes it."""
-        whole = getattr(self, "_front", None) is not None  # windows have no gaps
-        return _row(x, columns, not whole and bool(getattr(self._model, "_takes_missing", False)))
+        """Return the values of ``x`` in the order of ``columns``, absent features as the model expects them."""
+        reader = getattr(self, "_front", None) or self._model
+        return _row(x, columns, bool(getattr(reader, "_takes_missing", False)))
 
 
 def _in_order(names: set[Hashable]) -> list[Hashable]:
     try:
         return sorted(names)  # type: ignore[type-var]
-    except TypeError:  # names of several types
+    except TypeError:  # names of different types cannot be sorted
         return sorted(names, key=lambda name: (str(name), type(name).__name__))
 
 
 def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) -> FloatArray:
-    """The values of ``x`` in the order of ``columns``; for those it does not have 0, or NaN if some may be missing."""
+    """Return the values of ``x`` in the order of ``columns``; absent features are NaN if ``missing``, otherwise 0."""
     try:
-        row = np.array([x.get(name, np.nan if missing else 0.0) for name in columns], np.float64)  # None is NaN
-        if row.ndim == 1 and (np.isfinite(row) | (missing & np.isnan(row))).all():
+        row = np.array([x.get(name, np.nan if missing else 0.0) for name in columns], np.float64)  # None becomes NaN
+        if row.ndim == 1 and (
+            sum_of_squares(row) < SAFE_SQUARED_NORM or (np.isfinite(row) | (missing & np.isnan(row))).all()
+        ):
             return row
     except (TypeError, ValueError):
         pass
@@ -112,14 +122,14 @@ def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) ->
 
 
 class MemoryClusterer(_DictModel, base.Clusterer):
-    """Any memory as a River clusterer: the cluster of a sample is its best matching unit.
+    """River clusterer on any memory: the cluster of a sample is its best matching unit.
 
     Parameters
     ----------
     memory
-        A memory of ccmem, such as ``AdaptiveCCM()``. It is cloned, not changed; the one that learns is ``memory_``.
+        A memory of ccmem, such as ``AdaptiveCCM()``. It is cloned, and the clone ``memory_`` learns.
     seed
-        If not None, takes the place of the memory's ``random_state``.
+        If not None, replaces the memory's ``random_state``.
 
     Examples
     --------
@@ -140,13 +150,13 @@ class MemoryClusterer(_DictModel, base.Clusterer):
 
     @property
     def memory_(self) -> CompetitiveMemory:
-        """The memory that learns."""
+        """Memory that learns."""
         return self._model
 
     @property
     @reading
     def centers(self) -> dict[int, dict[Hashable, float]]:
-        """Prototype of every unit that may win, by unit, as River's clustering metrics want them."""
+        """Prototypes of all units that may win, by unit, in the form that River's clustering metrics expect."""
         if not self._began:
             return {}
         able = np.flatnonzero(self.memory_._may_win())
@@ -160,26 +170,26 @@ class MemoryClusterer(_DictModel, base.Clusterer):
 
     @reading
     def predict_one(self, x: Features) -> int:
-        """The best matching unit of ``x``, or -1 while there is none."""
+        """Return the best matching unit of ``x``, or -1 while there is none."""
         if not self._began or self.memory_.n_units_ == 0:
             return REJECTED
         return int(self._model.predict_one(self._row(x, self._columns)))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield from ({"memory": getattr(models, name)()} for name in models.__all__)
+        yield from ({"memory": registry.load(name)()} for name in registry.MEMORIES)
 
 
 class MemoryClassifier(_DictModel, base.Classifier):
-    """A classifier of ccmem as a River classifier: labels may be new at any time, or missing (``y=None``).
+    """River classifier on a classifier of ccmem: new labels may appear at any time, or be missing (``y=None``).
 
     Parameters
     ----------
     classifier
-        A classifier of ccmem: ``ModalClassifier(CCM())``, ``GatedMLP(CCM())`` or ``OnlineMLP()``. It is cloned, not
-        changed; the one that learns is ``classifier_``. Put a scaler before a network.
+        A classifier of ccmem: ``ModalClassifier(CCM())``, ``GatedMLP(CCM())`` or ``OnlineMLP()``. It is cloned, and the
+        clone ``classifier_`` learns. Put a scaler before a network.
     seed
-        If not None, takes the place of every ``random_state`` inside the classifier.
+        If not None, replaces every ``random_state`` inside the classifier.
 
     Examples
     --------
@@ -205,7 +215,7 @@ class MemoryClassifier(_DictModel, base.Classifier):
 
     @property
     def classifier_(self) -> Any:
-        """The classifier that learns."""
+        """Classifier that learns."""
         return self._model
 
     @learning
@@ -216,7 +226,7 @@ class MemoryClassifier(_DictModel, base.Classifier):
 
     @reading
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
-        """Probability of every label seen so far; all alike while no unit has learned one."""
+        """Return the probability of every label seen so far; all equal while no unit has a label."""
         if not self._began:
             return {}
         labels = self._model.classes_.tolist()
@@ -227,38 +237,50 @@ class MemoryClassifier(_DictModel, base.Classifier):
         shares = self._model.predict_proba(self._row(x, self._columns).reshape(1, -1))[0]
         return dict(zip(labels, shares.tolist(), strict=True))
 
+    @reading
+    def predict_one(self, x: Features, **kwargs: Any) -> Any:
+        """Return the most probable label, or None while there is none."""
+        if not self._began or not len(self._model.classes_):
+            return None
+        if isinstance(self._model, ModalClassifier) and not self._model._votes.any():
+            return self._model.classes_[:1].tolist()[0]
+        label = self._model.predict_one(self._row(x, self._columns))
+        return label.item() if isinstance(label, np.generic) else label
+
     @property
     def _multiclass(self) -> bool:
         return True
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield from ({"classifier": ModalClassifier(getattr(models, name)())} for name in models.__all__)
-        # River's checks do not scale their data, so the step has to be small
+        yield from ({"classifier": ModalClassifier(registry.load(name)())} for name in registry.MEMORIES)
+        yield from ({"classifier": registry.load(name)()} for name in ("LVQ", "ARTMAP"))
+        # River's checks do not scale their data, so large steps would diverge
         yield {"classifier": GatedMLP(learning_rate=1e-5)}
         yield {"classifier": OnlineMLP(learning_rate=1e-5)}
 
 
 class ConceptDetector(_DictModel, base.DriftDetector):
-    """A memory with blocks as a drift detector for whole samples: tells a new concept from one that comes back.
+    """Multivariate drift detector on a memory with blocks: distinguishes new concepts from returning ones.
 
-    After each :meth:`update`, ``drift_detected`` says whether the concept changed with this sample, and either
-    ``new_concept_detected`` or ``recall_detected`` says how; ``concept`` is the number of the concept the stream is in,
-    the same as before when a known one returns. Concepts are told apart by direction (cosine), so centre or scale the
-    features first if it is their size that matters.
+    After each :meth:`update`, ``drift_detected`` is True if the concept changed with this sample; then either
+    ``new_concept_detected`` or ``recall_detected`` is True. ``concept`` is the number of the current concept; a known
+    concept that returns keeps its number. Concepts are distinguished by direction (cosine), so centre or scale the
+    features first if their size matters.
 
     Parameters
     ----------
     memory
-        A memory with blocks; None means ``AdaptiveCCM(n_slots=10)``, which needs no thresholds. With
-        thresholds to suit the data, the paper's model reacts sooner: ``CCM(n_slots=1, commit_limit=20,
-        alarm_limit=10, recall_limit=5)`` where one typical sample stands for a whole concept, more slots where it
-        holds several kinds (but slots beyond that stay open, and take in the next concept unnoticed).
+        A memory with blocks; None means ``AdaptiveCCM(n_slots=10)``, which needs no thresholds. With thresholds tuned
+        to the data, the paper's model reacts sooner: ``CCM(n_slots=1, commit_limit=20, alarm_limit=10,
+        recall_limit=5)`` if one prototype represents a concept, more slots if a concept has several kinds of samples.
+        Unneeded slots stay open, and learn the next concept without an alarm.
     seed
-        If not None, takes the place of the memory's ``random_state``.
+        If not None, replaces the memory's ``random_state``.
     window
-        The samples are a signal: learn windows of so many, or "auto" (see :class:`ccmem.WindowLayer`), so that a change
-        of period, waveform or correlation is a change of concept. The features are then those of the first sample.
+        Number of samples per window, or "auto", for samples that form a signal (see :class:`ccmem.WindowLayer`): a
+        change of period, waveform or correlation is then a change of concept. Pass ``ShapeLayer()`` to learn shapes
+        instead. With windows, the features are fixed by the first sample.
 
     Examples
     --------
@@ -270,31 +292,30 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    335 new 1
-    687 back to 0
+    367 new 1
+    671 back to 0
     """
 
-    def __init__(
-        self, memory: BlockMemory | None = None, seed: int | None = None, window: str | int | None = None
-    ) -> None:
+    def __init__(self, memory: BlockMemory | None = None, seed: int | None = None, window: Any = None) -> None:
         super().__init__()
         if memory is not None and not isinstance(memory, BlockMemory):
             raise TypeError(f"ConceptDetector: memory={memory!r} has no blocks; use AdaptiveCCM()")
         self.memory = memory
         self.seed = seed
         self.window = window
-        self._front = None if window is None else WindowLayer(window)
+        layer = window if isinstance(window, WindowedLayer) else WindowLayer(window)
+        self._front = None if window is None else clone(layer)
         self._event: Event | None = None
-        self._start(models.AdaptiveCCM(n_slots=10) if memory is None else memory)
+        self._start(registry.load("AdaptiveCCM")(n_slots=10) if memory is None else memory)
 
     @property
     def memory_(self) -> BlockMemory:
-        """The memory that learns."""
+        """Memory that learns."""
         return self._model
 
     @learning
     def update(self, x: Any) -> None:
-        """Learn one sample: a dictionary of features, or a vector (always one or always the other)."""
+        """Learn one sample: a dictionary of features, or a vector; do not mix the two."""
         row: FloatArray | None
         if not isinstance(x, Mapping):
             row = np.asarray(x)
@@ -302,22 +323,22 @@ class ConceptDetector(_DictModel, base.DriftDetector):
         elif self._front is not None and self._began:
             if new := x.keys() - self._columns.keys():
                 raise ValueError(f"ConceptDetector: a signal keeps its features; {_in_order(new)[0]!r} is new")
-            row = _row(x, self._columns)
+            row = self._row(x, self._columns)
         else:
             row = self._to_learn(x)
         self._event = None
         if row is not None:
-            # the history is a ring: when it is full its length stands still, so look at the pointer
+            # the history is a ring whose length stays constant when it is full, so compare the pointer instead
             before = self.concept
             if self._front is None:
                 self._model.learn_one(row)
             elif len(windows := self._front.push(row.reshape(1, -1))):
                 self._model.partial_fit(windows)
-            history: Any = getattr(self._model, "_history", ())  # it has none before its first window
+            history: Any = getattr(self._model, "_history", ())  # no history before the first window
             if self.concept != before:
                 self._event = history[-1] if self._front is None else self._front.event_in_rows(history[-1])
             elif self._front is None and history and history[-1].step == self.memory_.n_samples_seen_ - 1:
-                self._event = history[-1]  # of a column
+                self._event = history[-1]  # an event of a column
         self._drift_detected = self._event is not None and self._event.changes_block
 
     @property
@@ -327,17 +348,17 @@ class ConceptDetector(_DictModel, base.DriftDetector):
 
     @property
     def event(self) -> Event | None:
-        """What the last sample set off, if anything; its ``step`` counts samples from 0."""
+        """Event triggered by the last sample, or None; its ``step`` counts samples from 0."""
         return self._event
 
     @property
     def new_concept_detected(self) -> bool:
-        """Whether the last sample began a concept never seen before."""
+        """True if the last sample started a new concept."""
         return self._event is not None and self._event.kind == "new_block"
 
     @property
     def recall_detected(self) -> bool:
-        """Whether the last sample brought back a known concept."""
+        """True if the last sample brought back a known concept."""
         return self._event is not None and self._event.kind == "recall"
 
     @classmethod

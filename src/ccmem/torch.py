@@ -1,8 +1,8 @@
 """Gate the layers of your own PyTorch network by a memory's task pointer.
 
-A :class:`TaskGate` stands behind a hidden layer and multiplies its output with a row of zeros and ones: the units (or
-channels) that belong to the block a sample is routed to. With one gate behind every hidden layer of a perceptron it is
-the CCM-MLP of :class:`ccmem.GatedMLP`; behind the channels of a convolution it does the same for a CNN.
+A :class:`TaskGate` follows a hidden layer and multiplies its output by a row of zeros and ones: 1 for the units (or
+channels) of the block that a sample is routed to. One gate after every hidden layer of a perceptron gives the CCM-MLP
+of :class:`ccmem.GatedMLP`; a gate after a convolution selects channels of a CNN in the same way.
 
     memory = AdaptiveCCM()
     gates = TaskGate(memory, 110), TaskGate(memory, 104, layer=1)          # gates may share a memory
@@ -13,7 +13,7 @@ the CCM-MLP of :class:`ccmem.GatedMLP`; behind the channels of a convolution it 
 
     blocks = gates[0].route(x)                       # later: each row by itself, or route(x, pool=True)
 
-Needs the extra: ``pip install "ccmem[torch]"``.
+Needs the extra: ``pip install torch``.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import IntArray
-from ccmem.base import REJECTED
-from ccmem.guard import guard_of
+from ccmem.base.memory import REJECTED
+from ccmem.core.locking import guard_of
+from ccmem.core.typing import IntArray
+from ccmem.io.persistence.joined import Named
+from ccmem.io.persistence.values import pack, unpack
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
-from ccmem.persistence.joined import Named
-from ccmem.persistence.values import pack, unpack
-from ccmem.predictors.gated import draw_gate, stream_pointers
-from ccmem.predictors.network import new_seed
+from ccmem.readout.gated import draw_gate, stream_pointers
+from ccmem.readout.network import new_seed
 
 try:
     import torch
 except ImportError as problem:
-    raise ImportError('ccmem.torch needs PyTorch, which is not installed: pip install "ccmem[torch]"') from problem
+    raise ImportError("ccmem.torch needs PyTorch, which is not installed: pip install torch") from problem
 
 
 class TaskGate(torch.nn.Module):
-    """Let through only those units of a layer that belong to a block of the memory.
+    """Pass only the units of a layer that belong to a block of the memory.
 
-    A new block gets its units when it first appears: a set of its own while units last, then a random set that no
-    other block has. Gates with the same ``random_state`` and ``layer`` draw the same sets, also those of
+    A new block gets its units when it first appears: a disjoint set while enough units are left, then a random set that
+    no other block has. Gates with the same ``random_state`` and ``layer`` draw the same sets, including those of
     :class:`ccmem.GatedMLP` (see :meth:`take_gates`).
 
     Parameters
     ----------
     memory : BlockMemory
-        Shared, not copied: what :meth:`learn` teaches it is what every gate on it goes by.
+        Memory that routes the samples. It is shared, not copied: :meth:`learn` affects every gate on the memory.
     n_units : int
-        Units (channels) of the layer.
+        Number of units (channels) of the layer.
     gated_units : int, default=15
-        How many of them a block owns.
+        Number of units that a block owns.
     dim : int, default=1
-        The dimension of the layer's output that holds the units; the rows of the batch are dimension 0.
+        Dimension of the layer's output that holds the units; the rows of the batch are dimension 0.
     layer : int, default=0
-        Tells gates with the same ``random_state`` apart, so that they draw different sets.
+        Index that makes gates with the same ``random_state`` draw different sets.
     random_state : int, Generator, RandomState or None, default=None
-        Where the sets come from.
+        Seed of the sets.
 
     Notes
     -----
-    The gates are the buffer ``gates`` (blocks, units): it moves with ``to()`` and is in ``state_dict()``, and so is the
-    memory, as plain tensors and a JSON text that ``torch.load(..., weights_only=True)`` reads. Loading changes the
-    memory in place. Weights behind a closed unit get a gradient of exactly zero, which plain SGD leaves alone; an
-    optimizer with momentum or weight decay moves them all the same.
+    The gates are the buffer ``gates`` (blocks, units), which moves with ``to()`` and is part of ``state_dict()``. The
+    memory is also in ``state_dict()``, as plain tensors and a JSON text that ``torch.load(..., weights_only=True)``
+    reads. Loading changes the memory in place. Weights of a closed unit get a gradient of exactly zero, so plain SGD
+    does not move them; an optimizer with momentum or weight decay does.
     """
 
     gates: torch.Tensor
@@ -94,7 +94,7 @@ class TaskGate(torch.nn.Module):
         self.register_buffer("seed", torch.from_numpy(new_seed(random_state)))
 
     def learn(self, x: torch.Tensor) -> torch.Tensor:
-        """Let the memory see a batch; return the block that learned each row, or -1 where the memory rejected it."""
+        """Teach the memory a batch; return the block that learned each row, or -1 if the row was rejected."""
         return self.memory._while_learning(self._learn, x)
 
     def _learn(self, x: torch.Tensor) -> torch.Tensor:
@@ -109,7 +109,7 @@ class TaskGate(torch.nn.Module):
         return self._as_tensor(np.concatenate(blocks))
 
     def route(self, x: torch.Tensor, pool: bool = False) -> torch.Tensor:
-        """The block of every row's best matching slot; with ``pool``, the most frequent of these for all rows."""
+        """Return the block of every row's best matching slot or, with ``pool``, the most frequent one for all rows."""
         pointers = self.memory.task_pointers(_as_rows(x))
         if pool:
             pointers = np.full_like(pointers, np.bincount(pointers).argmax())
@@ -118,11 +118,11 @@ class TaskGate(torch.nn.Module):
     def forward(
         self, z: torch.Tensor, x: torch.Tensor | None = None, *, blocks: torch.Tensor | None = None, pool: bool = False
     ) -> torch.Tensor:
-        """``z`` with all units closed that do not belong to its rows' blocks.
+        """Return ``z`` with all units closed that do not belong to the blocks of its rows.
 
-        The blocks are ``blocks`` if they are given. Otherwise in evaluation mode they are those that ``x``, the rows as
-        the memory knows them, is routed to (each by itself, or all as a ``pool``); and in training, or without ``x``,
-        the block in use.
+        Rows belong to ``blocks`` if given. Otherwise, in evaluation mode, ``x`` (the rows in the form that the memory
+        learns) is routed, each row separately or all as a ``pool``. In training mode, or without ``x``, all rows belong
+        to the current block.
         """
         self._make_gates()
         if z.shape[self.dim] != self.n_units:
@@ -144,7 +144,7 @@ class TaskGate(torch.nn.Module):
         return z * self.gates[blocks.to(self.gates.device)].reshape(shape)
 
     def take_gates(self, gates: Any) -> None:
-        """Use the sets of another model, say an entry of ``GatedMLP.gates_``, for the blocks that these cover."""
+        """Use the gates of another model, such as an entry of ``GatedMLP.gates_``, for the blocks they cover."""
         given = torch.as_tensor(np.asarray(gates, np.bool_), device=self.gates.device)
         if given.ndim != 2 or given.shape[1] != self.n_units or bool((given.sum(dim=1) != self.gated_units).any()):
             raise ValueError(
@@ -161,7 +161,7 @@ class TaskGate(torch.nn.Module):
     # ---------------------------------------------------------------------------------------------------------------
 
     def _make_gates(self) -> None:
-        """Gates for all blocks that the memory has."""
+        """Create gates for all blocks of the memory."""
         known, n_blocks = len(self.gates), self.memory.n_blocks_
         if n_blocks <= known:
             return
@@ -201,10 +201,12 @@ class TaskGate(torch.nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         saved = state_dict.get(prefix + "gates")
         if saved is not None and saved.ndim == 2 and saved.shape[1] == self.n_units:
-            self.gates = torch.zeros(saved.shape, dtype=torch.bool, device=self.gates.device)  # as many blocks as saved
+            self.gates = torch.zeros(
+                saved.shape, dtype=torch.bool, device=self.gates.device
+            )  # resize to the number of saved blocks
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 def _as_rows(x: torch.Tensor) -> Any:
-    """A batch as the memory takes it: one row per sample, whatever the shape of an image."""
+    """Reshape a batch to one row per sample, as the memory expects."""
     return x.detach().cpu().flatten(1).numpy()

@@ -1,10 +1,10 @@
-"""A Spark driver for the tests: learn what lies in a folder, batch after batch, and end; may kill itself on the way.
+"""Spark driver for the tests: learn the files of a folder, batch after batch, and end; may kill itself on the way.
 
     python spark_driver.py ROWS EVENTS CHECKPOINT FEATURES [before|after NUMBER]
 
-ROWS are Parquet files, or JSON lines that stand in for Kafka messages. With ``before`` or ``after`` it dies, with all
-of its process group, around the moment at which the events of a batch take their place: before it they are lost, after
-it they are written but the batch is not committed. If it lives to the end it prints every key and its state.
+ROWS are Parquet files, or JSON lines that simulate Kafka messages. With ``before`` or ``after``, the driver kills its
+process group before or after the events of a batch are moved into place: before, the events are lost; after, they are
+written but the batch is not committed. A driver that reaches the end prints every key and its state.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pathlib import Path
 def session() -> object:
     from pyspark.sql import SparkSession
 
-    import ccmem.spark
+    import ccmem.fleet.spark
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("fleet").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.session.timeZone", "UTC")
-    return ccmem.spark.configure(builder).getOrCreate()
+    return ccmem.fleet.spark.configure(builder).getOrCreate()
 
 
 def main() -> None:
     from pyspark.sql import functions
 
-    import ccmem.spark
+    import ccmem.fleet.spark
     from ccmem import AdaptiveCCM
 
     rows, events, checkpoint = sys.argv[1:4]
@@ -53,13 +53,13 @@ def main() -> None:
     reader = spark.readStream.option("maxFilesPerTrigger", 1)  # type: ignore[attr-defined]
     if any(Path(rows).glob("*.json")):  # bytes in a column named value, as Kafka has them
         messages = reader.format("text").load(rows).select(functions.col("value").cast("binary"))
-        stream = ccmem.spark.rows_of_messages(messages, schema)
+        stream = ccmem.fleet.spark.rows_of_messages(messages, schema)
     else:
         stream = reader.schema(schema).parquet(rows)
-    recipe = ccmem.spark.Recipe(AdaptiveCCM(n_slots=5))
-    found = ccmem.spark.learn(stream, key="machine", order="time", features=features, recipe=recipe)
-    ccmem.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()
-    for key, state in ccmem.spark.states(spark, checkpoint):
+    recipe = ccmem.fleet.spark.Recipe(AdaptiveCCM(n_slots=5))
+    found = ccmem.fleet.spark.learn(stream, key="machine", order="time", features=features, recipe=recipe)
+    ccmem.fleet.spark.write_events(found, events, checkpoint, availableNow=True).awaitTermination()
+    for key, state in ccmem.fleet.spark.states(spark, checkpoint):
         print(key, state.hex())
 
 

@@ -19,7 +19,7 @@ from ccmem.fleet.dask import client, map_on
 from ccmem.fleet.store import Store
 from fleet_rows import RECIPE, content, files, plain_loop
 
-pytestmark = [pytest.mark.dask, pytest.mark.filterwarnings("ignore")]  # not all of its warnings are ours to mend
+pytestmark = [pytest.mark.dask, pytest.mark.filterwarnings("ignore")]  # some warnings come from Dask
 
 
 def test_the_bytes_are_those_of_a_plain_loop_also_when_workers_die(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_bytes_are_those_of_a_plain_loop_also_when_workers_die(tmp_path: Pat
     with client("local", 2) as connected:
 
         def told(facts: object) -> None:
-            if left[0]:  # in the midst of either pass
+            if left[0]:  # during either pass
                 left[0] -= 1
                 pids = [nanny.pid for nanny in connected.cluster.workers.values() if nanny.pid]
                 killed.append(pids[0])

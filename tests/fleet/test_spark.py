@@ -26,7 +26,7 @@ DRIVER = str(Path(__file__).with_name("spark_driver.py"))
 
 
 def write_rows(folder: Path) -> dict[int, Any]:
-    """Three files, one batch each, with rows of four keys, shuffled; and the rows of every key."""
+    """Write three files, one batch each, with shuffled rows of four keys; return the rows of every key."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -44,7 +44,7 @@ def write_rows(folder: Path) -> dict[int, Any]:
 
 
 class State:
-    """The value state of one key, as Spark hands it over."""
+    """The value state of one key, with the interface of Spark."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -96,7 +96,7 @@ def test_bad_rows_are_told_with_their_key_and_change_nothing() -> None:
 def test_columns_that_are_missing_or_of_the_wrong_type_are_named() -> None:
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-    from ccmem.spark import learn
+    from ccmem.fleet.spark import learn
 
     kinds = {"machine": StringType(), "time": LongType(), "note": StringType(), "a": DoubleType()}
     rows = SimpleNamespace(schema=StructType([StructField(name, kind) for name, kind in kinds.items()]))
@@ -113,7 +113,7 @@ def test_columns_that_are_missing_or_of_the_wrong_type_are_named() -> None:
 
 
 def outcome(folder: Path, printed: str) -> tuple[dict[int, bytes], list[Any]]:
-    """States and events that a driver has left."""
+    """Return the states and events left by a driver."""
     from pyarrow import parquet
 
     found = {int(key): bytes.fromhex(state) for key, state in map(str.split, printed.splitlines())}

@@ -1,4 +1,4 @@
-"""The step: pure, idempotent, the same bytes however rows are batched."""
+"""The step function: pure, idempotent, and independent of the batching of rows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RECIPES = {
 }
 
 
-def stream(n_rows: int = 420, seed: int = 0) -> Rows:
+def stream(n_rows: int = 1200, seed: int = 0) -> Rows:
     """Three tasks in turn."""
     rng = np.random.default_rng(seed)
     centres = np.array([[1.0, 0, 0, 0.2], [0, 1, 0.5, 0], [0, 0, 1, 1]])
-    X = centres[np.arange(n_rows) // 105 % 3] + rng.normal(0, 0.1, (n_rows, 4))
-    return Rows(np.arange(n_rows) * 10, X.astype(np.float32), np.array(list("abc"))[np.arange(n_rows) // 105 % 3])
+    X = centres[np.arange(n_rows) // 300 % 3] + rng.normal(0, 0.1, (n_rows, 4))
+    return Rows(np.arange(n_rows) * 10, X.astype(np.float32), np.array(list("abc"))[np.arange(n_rows) // 300 % 3])
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -42,7 +42,7 @@ def test_batches_repeats_and_order_within_a_batch_change_nothing(name: str, data
     found: list[Any] = []
     for part in np.split(np.arange(len(rows.order)), cuts):
         again = part if not len(part) else np.append(part, np.arange(max(0, part[0] - 7), part[0]))
-        for _ in range(2):  # the same rows once more, as after a crash
+        for _ in range(2):  # repeated rows, as after a crash
             state, more = step("pump", state, rows.take(shuffle.permutation(again)), recipe)
             found += more
     assert state == whole
@@ -58,7 +58,7 @@ def test_a_state_is_that_of_a_memory_that_learned_alone() -> None:
     member = Member(RECIPES["adaptive"], "pump", state)
     np.testing.assert_array_equal(member.memory.prototypes_, memory.prototypes_)
     assert member.model.events_ == memory.events_
-    assert (member.rows, member.last) == (420, 4190)
+    assert (member.rows, member.last) == (len(rows.X), rows.order[-1])
 
 
 def test_seeds_come_from_the_key() -> None:
@@ -73,7 +73,8 @@ def test_a_state_keeps_few_events() -> None:
     X = np.eye(4, dtype=np.float32)[np.arange(400) // 3 % 4]
     state, events = step("k", None, Rows(np.arange(400), X), recipe)
     assert len(events) > 2 * KEPT_EVENTS
-    assert [event[2:] for event in events[-KEPT_EVENTS:]] == list(Member(recipe, "k", state).model.events_)
+    kept = Member(recipe, "k", state).model.events_
+    assert [event[2:] for event in events[-KEPT_EVENTS:]] == [tuple(event)[:8] for event in kept]
 
 
 def test_rows_without_order_and_damaged_states_are_refused() -> None:

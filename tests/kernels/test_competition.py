@@ -1,4 +1,4 @@
-"""Sums, distances and winners, each against an obvious computation of the same thing."""
+"""Sums, distances and winners, each compared with a direct computation."""
 
 from __future__ import annotations
 

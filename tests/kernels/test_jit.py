@@ -1,4 +1,4 @@
-"""The kernel cache cannot go stale, and a long compile says so."""
+"""Kernel cache: never stale, and a long compile is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def run(code, source, cache, input=None, check=True, **environment):
 @needs_jit
 def test_kernels_that_check_their_bounds_are_kept_apart(tmp_path):
     code = (
-        "import sys; import numpy as np; from ccmem.memory import JOURNALED, note; counters = np.zeros(3, np.int64);"
+        "import sys; import numpy as np; from ccmem.core.state import JOURNALED;"
+        "from ccmem.kernels.journal import note; counters = np.zeros(3, np.int64);"
         "counters[JOURNALED] = int(sys.stdin.read()); note(counters, np.zeros((2, 6), np.int64), 0, 0, 0, 0)"
     )
     for environment, line, good in ({}, "1", True), ({"NUMBA_BOUNDSCHECK": "1"}, "5", False):
@@ -70,7 +71,7 @@ def test_editing_what_no_kernel_needs_recompiles_nothing(tmp_path):
         "print(sum(f.stats.cache_hits.values()))"
     )
     assert run(code, source, cache).stdout.split() == ["0"]
-    for elsewhere in ("report/page.py", "base.py"):  # of which only the second is part of any kernel's source
+    for elsewhere in ("paper/report/page.py", "base/memory.py"):  # only the second is part of the source of a kernel
         file = source / "ccmem" / elsewhere
         file.write_text(file.read_text() + "\n# changed\n")
     assert run(code, source, cache).stdout.split() == ["1"]
@@ -95,7 +96,7 @@ def test_the_source_of_a_module_is_that_of_all_it_imports(tmp_path):
     outside = tmp_path / "outside.py"
     outside.write_text("from ccmem.kernels import (\n    update,\n)\n")
     assert source_digest(outside) != source_digest("ccmem.kernels.update") == source_digest("ccmem.kernels.update")
-    assert source_digest("ccmem.report") != source_digest("ccmem.kernels.update")
+    assert source_digest("ccmem.paper.report") != source_digest("ccmem.kernels.update")
 
 
 @needs_jit

@@ -1,4 +1,4 @@
-"""A large memory passes over most of itself at a miss, and finds just what a look at everything would find."""
+"""Sketches of a large memory: most of it is skipped at a miss, with the same result as a full search."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmem import CCM, load
-from ccmem.kernels import competition, matching, sketch
+from ccmem.base import matching
+from ccmem.core.allocation import aligned
+from ccmem.core.state import UNITS
+from ccmem.kernels import competition, sketch
 from ccmem.kernels.plain import dot, unit_scale
-from ccmem.memory import UNITS, aligned
 from ccmem.models._blocks import BLOCKS, POINTER
 from ccmem.models._recall import find_by_sketches
 from zoo import assert_same, snapshot, twin
 
 
 def first_match(memory, x, threshold):
-    """Every slot of every other block, one after the other."""
+    """Search every slot of every other block in order."""
     state, n_slots = memory._state, memory.n_slots
     for block in range(memory.n_blocks_):
         for i in range(block * n_slots, (block + 1) * n_slots):
@@ -28,7 +30,7 @@ def first_match(memory, x, threshold):
 
 
 def large_memory(rng, n_blocks, n_slots, width, dtype, spread, fitted):
-    """Blocks of slots around a few directions, as if learned; some slots were never used."""
+    """Blocks of slots around a few directions, as if learned; some slots are unused."""
     memory = CCM(n_slots=n_slots, random_state=0).partial_fit(np.ones((1, width), dtype))
     n = n_blocks * n_slots
     slots = np.repeat(rng.normal(size=(n_blocks, width)), n_slots, axis=0) + spread * rng.normal(size=(n, width))
@@ -87,7 +89,7 @@ def test_streams_that_fill_many_blocks_equal_the_naive_twin(data):
     width = data.draw(st.sampled_from([3, 40]))
     X = rng.normal(size=(90, width)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
     order = data.draw(st.lists(st.integers(0, 89), min_size=40, max_size=40))
-    X = np.vstack([X, X[order]])  # what came before comes back: recalls, and blocks that learn again
+    X = np.vstack([X, X[order]])  # earlier rows return: recalls, and blocks that learn again
     memory = CCM(
         n_slots=data.draw(st.sampled_from([1, 4])),
         vigilance=0.95,
@@ -106,7 +108,7 @@ def test_streams_that_fill_many_blocks_equal_the_naive_twin(data):
 def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
     axes = np.eye(20)
     corners = np.repeat(np.vstack([axes[:19], -axes[:19]]), 3, axis=0)  # 38 blocks, one direction each
-    turn = np.vstack([axes[0], axes[0], axes[0] + axes[19], axes[19]])  # block 0 comes back and turns to a new one
+    turn = np.vstack([axes[0], axes[0], axes[0] + axes[19], axes[19]])  # block 0 returns and turns to a new direction
     X = np.vstack([corners, turn, axes[1], axes[1], axes[19], axes[19]])
     memory = CCM(
         n_slots=1,
@@ -125,7 +127,7 @@ def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
 
 @pytest.mark.parametrize("n_slots", [1, 5])
 def test_most_of_a_large_memory_is_not_looked_at(n_slots):
-    """Prototypes that cannot be looked at without notice (NaN) stay unseen behind their sketches."""
+    """Check that prototypes set to NaN stay unread behind their sketches."""
     rng = np.random.default_rng(0)
     memory = large_memory(rng, 60, n_slots, 100, np.float64, 0.01, fitted=True)
     memory._state = memory._state._replace(wins=np.ones_like(memory._state.wins))
@@ -163,7 +165,7 @@ def test_a_large_memory_that_was_loaded_predicts_by_its_sketches_and_learns_on(t
     ready = loaded._state.radii[: loaded.n_blocks_] >= 0
     assert loaded.n_blocks_ > sketch.WORTH_IT
     assert np.flatnonzero(~ready).tolist() == [loaded.task_pointer_]
-    monkeypatch.setattr(matching, "most_similar", None)  # which would look at all of it
+    monkeypatch.setattr(matching, "most_similar", None)  # which would search everything
     found = loaded.predict(X)
     monkeypatch.undo()
     np.testing.assert_array_equal(found, memory.predict(X))
@@ -181,7 +183,7 @@ def test_prediction_over_a_large_memory_equals_the_plain_kernel(data):
     X = np.vstack([state.prototypes[rng.integers(0, len(state.prototypes), 10)], rng.normal(size=(10, width))])
     X = np.ascontiguousarray(X, dtype=dtype)
     never = memory._settings()._replace(recall_vigilance=1.1)
-    find_by_sketches(state, never, X[0], 1.0, np.empty(n_slots))  # sketches all blocks but the one in use
+    find_by_sketches(state, never, X[0], 1.0, np.empty(n_slots))  # sketches all blocks except the current one
     assert (state.radii >= 0).mean() > 0.9
     for competes in (state.wins > 0, (state.wins > 0) & (rng.random(len(state.wins)) < 0.5)):
         expected, found = np.empty(20, np.int64), np.empty(20, np.int64)

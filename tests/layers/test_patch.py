@@ -1,4 +1,4 @@
-"""PatchLayer: kernel and twin, shapes of images, learning that stops, bad input."""
+"""PatchLayer: kernel and reference, image shapes, freezing, bad input."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_images_without_contrast_have_no_features_and_teach_nothing():
     assert layer.frozen_
     assert layer.win_counts_.sum() == 0
     assert not layer.transform(flat).any()
-    f = layer.transform(pictures())  # random units serve
+    f = layer.transform(pictures())  # random units work
     np.testing.assert_allclose((f**2).sum(axis=1), 1, rtol=1e-5)
 
 

@@ -258,15 +258,13 @@ def test_windows_below_a_memory(tmp_path):
     np.testing.assert_array_equal(again.predict(X[:500]), memory.predict(front.transform(X[:500])))
     with pytest.raises(ValueError, match="without labels"):
         stack.partial_fit(X, np.zeros(len(X)))
-    for layers, last in (([WindowLayer(), WindowLayer()], AdaptiveCCM()), ([WindowLayer()], DiscriminantClassifier())):
-        with pytest.raises(TypeError, match="stands alone"):
-            Stack(layers, last).partial_fit(X)
+    with pytest.raises(TypeError, match="only layer"):
+        Stack([WindowLayer(), WindowLayer()], AdaptiveCCM()).partial_fit(X)
 
 
 def test_a_memory_of_other_windows_is_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(500, 3))
     stack = Stack([WindowLayer(20)], AdaptiveCCM()).partial_fit(X)
     stack.last_ = AdaptiveCCM().partial_fit(stack.transform(X)[:, :-3])  # what windows were without pairs of channels
-    stack.save(tmp_path / "old")
     with pytest.raises(CheckpointError, match="has learned 24 features of windows that have 27"):
-        load(tmp_path / "old")
+        stack.save(tmp_path / "old")  # a file that could not be loaded is not written

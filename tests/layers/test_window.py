@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from ccmem import AdaptiveCCM, CheckpointError, Stack, WindowLayer, load
+from ccmem import AdaptiveCCM, Stack, WindowLayer, load
 from ccmem.layers._signal import BAND_EDGES, bands, find_period
-from ccmem.persistence import read_checkpoint, write_checkpoint
 
 
 def twin(X: Any, window: int, hop: int) -> Any:
-    """The features of every window, as the module's equations say, by numpy's Fourier transform."""
+    """Compute the features of every window from the module's equations, with numpy's Fourier transform."""
     found = []
     for start in range(0, len(X) - window + 1, hop):
         row: list[float] = []
@@ -51,7 +50,7 @@ def fisher(r: float) -> float:
 def signal(n: int, n_channels: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_channels)) + np.sin(np.arange(n) / 3)[:, None]
-    X[:, -1] = 5.0  # a channel that stands still
+    X[:, -1] = 5.0  # a constant channel
     X[n // 2 :, -1] += rng.normal(size=n - n // 2)
     return X * 10.0 ** rng.integers(-6, 6, n_channels)
 
@@ -71,7 +70,7 @@ def test_features_are_those_of_the_equations(window: int, hop: int) -> None:
 @pytest.mark.parametrize("n_channels", [1, 2, 8, 9, 70, 140])
 def test_channels_together_come_after_each_alone(n_channels: int) -> None:
     X = signal(60, n_channels, n_channels)
-    X[:, 0] = X[:, n_channels // 2]  # as correlated as can be
+    X[:, 0] = X[:, n_channels // 2]  # perfectly correlated
     layer = WindowLayer(20, hop=15)
     found = layer.push(X)
     np.testing.assert_allclose(found, twin(X, 20, 15), rtol=1e-9, atol=1e-9)
@@ -81,14 +80,13 @@ def test_channels_together_come_after_each_alone(n_channels: int) -> None:
     assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("n_channels", [8, 20])
-def test_a_change_of_correlation_alone_is_a_change(n_channels: int) -> None:
-    rng, changed = np.random.default_rng(1), slice(2000, 3000)
-    X = rng.normal(size=(4000, n_channels))
+def test_a_change_of_correlation_alone_is_a_change() -> None:
+    rng, changed = np.random.default_rng(1), slice(3000, 6000)
+    X = rng.normal(size=(9000, 8))
     X[changed, 1] = 0.9 * X[changed, 0] + np.sqrt(0.19) * X[changed, 1]
     rows = AdaptiveCCM().partial_fit(X)
     windows = Stack([WindowLayer()], AdaptiveCCM()).partial_fit(X)
-    assert [(event.kind, event.step // 1000) for event in windows.events_] == [("new_block", 2), ("recall", 3)]
+    assert [(event.kind, event.step // 1000) for event in windows.events_] == [("new_block", 3), ("recall", 6)]
     assert rows.events_ == []
 
 
@@ -163,14 +161,11 @@ def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(tmp_path: Any, n: in
         {"n_features_in_": 3},
     ],
 )
-def test_a_damaged_checkpoint_is_refused(tmp_path: Any, damage: dict[str, Any]) -> None:
+def test_a_damaged_checkpoint_is_refused(damage: dict[str, Any]) -> None:
     layer = WindowLayer(50)
     layer.push(signal(200, 2, 1))
-    fields = layer._export() | damage
-    layer._export = lambda: fields  # type: ignore[method-assign]
-    write_checkpoint(tmp_path / "bad", {"model": layer})
-    with pytest.raises(CheckpointError, match="WindowLayer"):
-        read_checkpoint(tmp_path / "bad")
+    with pytest.raises(ValueError, match="WindowLayer"):
+        WindowLayer(50)._import(layer._export() | damage)
 
 
 def test_bad_input_is_refused_and_changes_nothing() -> None:

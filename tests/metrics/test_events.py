@@ -1,4 +1,4 @@
-"""Events: how they are scored, and how they reach whoever listens."""
+"""Events: scoring, and delivery to listeners."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_listener_sees_a_whole_memory_and_may_use_it(tmp_path: Any) -> None:
 
     classifier.partial_fit(STREAM, np.arange(160) // 40)
     assert [event for event, _ in seen] == classifier.memory_.events_
-    assert all(n_blocks == classifier.memory_.n_blocks_ for _, n_blocks in seen)  # told when the chunk is done
+    assert all(n_blocks == classifier.memory_.n_blocks_ for _, n_blocks in seen)  # delivered after the chunk
 
 
 def test_an_error_in_a_listener_surfaces_and_harms_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Metrics of R, against the sums as printed."""
+"""Metrics of the task matrix R, compared with the printed sums."""
 
 from __future__ import annotations
 

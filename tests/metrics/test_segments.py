@@ -1,4 +1,4 @@
-"""Covering and the scores of a recording, against sets of rows and counting by hand."""
+"""Covering and the scores of a recording, compared with sets of rows and counts by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHANGES = st.lists(st.integers(-2, 24), max_size=6)
 
 
 def segments(changes: list[int], n_rows: int) -> list[set[int]]:
-    """Rows of every segment, as sets."""
+    """Return the rows of every segment as sets."""
     parts: list[set[int]] = [set()]
     for row in range(n_rows):
         if row in changes and parts[-1]:

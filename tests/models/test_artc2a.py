@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmem import ARTC2A, ModalClassifier
-from ccmem.models.artc2a import naive
+from naive.artc2a import naive
 
 
 def unit_rows(seed, n_rows, width):
@@ -21,7 +21,7 @@ def unit_rows(seed, n_rows, width):
 @given(seed=st.integers(0, 2**20), width=st.integers(2, 40), vigilance=st.floats(0.0, 0.99))
 def test_without_bound_at_rate_one_equals_artlib(seed, width, vigilance):
     artlib = pytest.importorskip("artlib")
-    X = np.abs(unit_rows(seed, 60, width))  # artlib takes nothing below 0
+    X = np.abs(unit_rows(seed, 60, width))  # artlib requires non-negative values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # artlib warns about its own ART2A
         oracle = artlib.ART2A(rho=vigilance, alpha=0.0, beta=1.0)
@@ -66,7 +66,7 @@ def test_votes_survive_merges():
 
 
 def test_a_merge_costs_no_more_than_the_votes_of_the_pair():
-    """Three units in a row, the bound two: the closest pair's votes are added up, the third's stay."""
+    """Three units in a row, bound of two: the votes of the closest pair are added, those of the third stay."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
     classifier = ModalClassifier(ARTC2A(2, vigilance=0.999)).fit(X, ["a", "b", "c"])
     assert classifier.votes_.tolist() == [[1, 0, 0], [0, 1, 1]]
@@ -84,7 +84,7 @@ def test_many_merges_in_one_chunk_outlive_the_journal():
 
 
 def test_a_merge_that_writes_two_lines_has_room_for_both():
-    """The first merge writes one line, each further one two: the journal is full but for one line at some time."""
+    """The first merge writes one line and each further one two, so the journal is once full except for one line."""
     rows = np.eye(40)
     near = 0.8 * rows[:1] + 0.6 * rows[39:]
     X = np.concatenate([rows[:4], near, rows[4:39]])
@@ -94,7 +94,7 @@ def test_a_merge_that_writes_two_lines_has_room_for_both():
 
 
 def test_every_merge_is_of_the_closest_pair():
-    """Also where the unit that filled the last gap belongs to it."""
+    """Include the case in which the unit that filled the last gap belongs to the pair."""
     X = unit_rows(5, 150, 12)
     memory = ARTC2A(6, vigilance=1.0, vigilance_reset="pair")
     winners = memory._learn(memory._check_chunk(X)).winners
@@ -105,6 +105,6 @@ def test_every_merge_is_of_the_closest_pair():
 
 
 def test_a_match_that_only_equals_the_vigilance_is_none():
-    X = np.array([[1.0, 0.0], [0.0, 1.0]])  # at right angles: a match of 0, exactly
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])  # orthogonal: a match of exactly 0
     assert ARTC2A(max_units=None, vigilance=0.0).partial_fit(X).n_units_ == 2
     assert ARTC2A(max_units=None, vigilance=-0.1).partial_fit(X).n_units_ == 1

@@ -1,4 +1,4 @@
-"""CCM: alarm, new blocks, recall, and the paper's stream."""
+"""CCM: alarm, new blocks, recall, and the stream of the paper."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_history_is_bounded():
 
 @pytest.mark.data
 def test_split_mnist_is_the_papers_model(mnist):
-    """4 to 6 blocks, and ACC near 0.9425 read out modally (paper 0.9418)."""
+    """Expect 4 to 6 blocks and a modal ACC near 0.9425 (paper 0.9418)."""
     X, y = mnist.X_train, mnist.y_train
     accuracies = []
     for seed in range(2):
@@ -132,7 +132,7 @@ def test_a_memory_that_cannot_recall_says_so_once() -> None:
     with pytest.warns(UserWarning, match="CCM cannot recall a block: with recall_limit=3 above alarm_limit=2") as said:
         memory.partial_fit(tasks[:60])  # two blocks are enough
     assert memory.n_blocks_ == 2
-    assert [line.filename for line in said] == [__file__]  # it points to who called
+    assert [line.filename for line in said] == [__file__]  # it points to the caller
     with warnings.catch_warnings(action="error"):
         memory.partial_fit(tasks[60:])
     with warnings.catch_warnings(action="error"):

@@ -1,4 +1,4 @@
-"""iGMM between its two limits: winner-take-all, and everyone alike."""
+"""iGMM between its two limits: winner-take-all, and equal posteriors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ccmem import IncrementalGMM, IncrementalWTA
-from ccmem.models import gmm
+from ccmem.ncl.neighbourhoods import LEAVES_NO_TRACE
+from naive import gmm
 
 rng = np.random.default_rng(5)
 X, START = rng.normal(size=(200, 6)), rng.normal(size=(5, 6))
@@ -53,7 +54,7 @@ def test_a_move_never_overshoots():
 def test_units_too_far_to_leave_a_trace_may_be_left_out(p, temperature):
     memory = IncrementalGMM(60, temperature=temperature, p=p).partial_fit(X)
     h = memory.transform(X)
-    near = h - h.min(axis=1, keepdims=True) < -gmm.LEAVES_NO_TRACE * temperature
+    near = h - h.min(axis=1, keepdims=True) < -LEAVES_NO_TRACE * temperature
     assert 10 < np.median(near.sum(axis=1)) < 40
     expected = gmm.naive(X, n_units=60, precision=1.0, temperature=temperature, p=p, learning_rate=0.1, rate_decay=1.0)
     np.testing.assert_array_equal(memory.prototypes_, expected["prototypes_"])

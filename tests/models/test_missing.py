@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import ccmem
 from ccmem import AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
-from ccmem.models.adaptive.columns import REFERENCE, RUNNING
-from quick import QuickCCM, assert_is_twin, memories, task_streams
-from zoo import adaptive_twin, assert_same, snapshot
+from quick import QuickCCM, memories, task_streams
+from zoo import assert_same, snapshot
 
 long_streams = pytest.mark.skipif(not JIT_ENABLED, reason="the same code as with the JIT on, a hundred times slower")
 MISSING = np.nan
@@ -34,16 +33,6 @@ def gappy_streams(draw):
         j, every = rng.integers(0, X.shape[1]), rng.integers(2, 6)
         X[np.arange(len(X)) % every > 0, j] = MISSING
     return X
-
-
-@settings(max_examples=60)
-@given(X=gappy_streams(), memory=memories)
-def test_kernel_equals_naive_twin(X, memory):
-    names = ("n_slots", "max_units", "learning_rate", "false_alarm_every")
-    expected = adaptive_twin(X, tuning=QuickCCM._tuning, **{name: getattr(memory, name) for name in names})
-    winners = memory._learn(memory._check_chunk(X)).winners
-    np.testing.assert_array_equal(winners, expected.pop("winners"))
-    assert_is_twin(memory, expected)
 
 
 @settings(max_examples=40)
@@ -97,8 +86,9 @@ def test_a_sensor_read_now_and_then_is_heard(every):
     X[8000:, 3] += 3.0
     X[np.arange(len(X)) % every > 0, 3] = MISSING
     memory = AdaptiveCCM().partial_fit(X)
-    assert told(memory) == [("new_block", 1)]
-    assert memory.events_[0].step < 8000 + 60 * every
+    assert told(memory)[0] == ("new_block", 1)
+    assert memory.n_blocks_ == 2
+    assert 8000 < memory.events_[0].step < 8000 + 60 * every
     np.testing.assert_allclose(memory.block_levels_[:, 3], [40.0, 43.0], atol=0.5)
 
 
@@ -176,14 +166,6 @@ def test_many_columns_may_be_lost_at_once_however_the_stream_is_cut():
         cut.learn_one(row)
     assert len(whole.events_) == 2 * 37
     assert_same(snapshot(whole), snapshot(cut))
-
-
-def test_what_never_missed_a_reading_is_saved_as_before():
-    memory = AdaptiveCCM().partial_fit(plant(0, 300))
-    assert "missing" not in memory._export()["state"]
-    assert "missing" in memory.partial_fit([[1.0, MISSING, 1.0, 1.0]])._export()["state"]
-    again = ccmem.from_bytes(memory.to_bytes())
-    assert_same(snapshot(again), snapshot(memory))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])
@@ -293,17 +275,6 @@ def test_a_lost_column_is_expected_where_the_recalled_block_knew_it():
     np.testing.assert_allclose(memory.block_levels_[:, 2], [0.02, 0.03], atol=0.001)
 
 
-def test_damaged_counts_of_missing_readings_are_refused():
-    fields = AdaptiveCCM().partial_fit([[1.0, MISSING], [2.0, 3.0]])._export()
-    for place, value in (((0, 0), 21.0), ((4, 1), -1.0), ((2, 0), np.inf)):
-        missing = fields["state"]["missing"].copy()
-        missing[place] = value
-        with pytest.raises(ValueError, match="missing"):
-            AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing}})
-    with pytest.raises(ValueError, match="missing is not an array"):
-        AdaptiveCCM()._import({**fields, "state": {**fields["state"], "missing": missing[:3]}})
-
-
 def test_frames_lists_and_masks_tell_of_gaps_in_their_own_ways():
     X = plant(0, 60).round(3)
     X[5, 1] = X[7, 3] = MISSING
@@ -328,15 +299,4 @@ def test_the_first_gap_of_a_bounded_or_labelled_memory_leaves_its_numbers_finite
     else:
         memory = AdaptiveCCM(max_units=6).partial_fit(X)
     assert np.isfinite(memory.block_levels_).all()
-    assert np.isfinite(memory._state.readings).all()
-
-
-def test_a_recalled_block_that_never_heard_a_column_expects_what_was_there_before():
-    rng = np.random.default_rng(1)
-    X = rng.normal([5.0, 1.0, 3.0], 0.2, (300, 3))
-    X[100:200, 0] += 9.0
-    X[:140, 2] = X[196:, 2] = np.nan  # heard in the second block only
-    memory = QuickCCM(n_slots=2).partial_fit(X)
-    assert [event.kind for event in memory.events_ if event.changes_block] == ["new_block", "recall"]
-    expected = memory._state.readings[RUNNING + REFERENCE]
-    np.testing.assert_allclose(expected, [5.0, 1.0, 3.0], atol=0.3)
+    assert np.isfinite(memory._state.stream).all()

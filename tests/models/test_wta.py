@@ -1,4 +1,4 @@
-"""iWTA against MiniSom, and where its prototypes start."""
+"""iWTA compared with MiniSom, and its initial prototypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ccmem import IncrementalGMM, IncrementalWTA
 @pytest.mark.filterwarnings("ignore:sigma should be:UserWarning")
 @given(seed=st.integers(0, 2**20), n_units=st.integers(2, 9), width=st.integers(1, 40), rate=st.floats(0.01, 1.0))
 def test_equals_minisom(seed, n_units, width, rate):
-    """With a neighbourhood of only the winner itself, a self-organising map is winner-take-all."""
+    """A self-organising map whose neighbourhood is the winner alone equals winner-take-all."""
     minisom = pytest.importorskip("minisom")
     rng = np.random.default_rng(seed)
     X, start = rng.normal(size=(60, width)), rng.normal(size=(n_units, width))
@@ -71,7 +71,7 @@ def test_no_more_winners_than_units():
 
 
 def test_units_beyond_the_memory_of_the_machine_are_refused(monkeypatch):
-    monkeypatch.setattr("ccmem.memory._MOST_BYTES", 1000)
+    monkeypatch.setattr("ccmem.core.allocation._MOST_BYTES", 1000)
     IncrementalWTA(n_units=20).partial_fit(np.eye(3))
     with pytest.raises(ValueError, match="30 units of 3 features need 0 GiB, more than this machine has"):
         IncrementalWTA(n_units=30).partial_fit(np.eye(3))
@@ -79,7 +79,7 @@ def test_units_beyond_the_memory_of_the_machine_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("model", [IncrementalWTA, IncrementalGMM])
 def test_numbers_whose_powers_overflow_are_refused(model):
-    """They would tie at infinity (compiled), or raise OverflowError (with the JIT off)."""
+    """Such numbers would tie at infinity (compiled), or raise OverflowError (with the JIT off)."""
     large = np.array([[3e15, 1.0], [1.0, 2.0]])
     memory = model(2, p=16.0).partial_fit(large / 3)
     assert memory.predict(large / 3).tolist() == [0, 1]
@@ -91,7 +91,7 @@ def test_numbers_whose_powers_overflow_are_refused(model):
     for order in (1.0, 2.0, np.inf):
         memory = model(2, p=order).partial_fit(large)
         assert memory.predict(large).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="too large"):  # what has been learned counts too
+    with pytest.raises(ValueError, match="too large"):  # learned values count too
         memory.set_params(p=3.0).predict(large / 1e10)
     with pytest.raises(ValueError, match=r"1e\+200.*too large"):
         model(1, init=[[1e200]]).partial_fit([[1.0]])

@@ -1,7 +1,7 @@
-"""A fleet: one memory per key (machine, user, sensor), learned by whatever engine is at hand.
+"""One memory per key (machine, user, sensor), on any engine.
 
-:func:`step` is all there is to it; ``ccmem fleet`` (:mod:`ccmem.fleet.local`), :mod:`ccmem.fleet.dask` and
-:mod:`ccmem.spark` are thin shells around it, and give the same bytes as a plain loop over keys.
+:func:`step` is the core; ``ccmem fleet`` (:mod:`ccmem.fleet.local`), :mod:`ccmem.fleet.dask` and
+:mod:`ccmem.fleet.spark` are thin shells around it and produce the same bytes as a plain loop over keys.
 """
 
 from ccmem.fleet.step import Key, KeyedEvent, Member, Recipe, Rows, step

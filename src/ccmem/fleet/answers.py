@@ -1,4 +1,4 @@
-"""Answers of a fleet: every row by the memory of its key."""
+"""Predictions of a fleet: each row is answered by the memory of its key."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from ccmem.fleet import tables
 from ccmem.fleet.step import Key, Member
 from ccmem.fleet.store import Store
-from ccmem.persistence.atomic import atomic_file
-from ccmem.readout import ModalClassifier
-from ccmem.streams.arrow import pyarrow
+from ccmem.io.persistence.atomic import atomic_file
+from ccmem.io.streams.arrow import pyarrow
+from ccmem.readout.modal import ModalClassifier
 
 _KEPT = 4096
-"""How many memories are kept at hand."""
+"""Number of memories cached in RAM."""
 
 
 def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = False) -> dict[str, int]:
-    """Write key, order, unit and block (and label) of every row to ``out``, in the order of the input."""
+    """Write key, order, unit and block (and label) of every row to ``out``, in input order."""
     if not out.endswith((".parquet", ".csv")):
         raise ValueError(f"--out {out}: answers of a fleet are written as .parquet or .csv")
     at_hand: OrderedDict[Key, Member | None] = OrderedDict()

@@ -18,21 +18,21 @@ from typing import Any
 from ccmem.fleet.local import Runner, Task, perform
 
 RETRIES = 100
-"""How often a task may lose its worker before the run gives up."""
+"""Number of workers a task may lose before the run fails."""
 
 
 def distributed() -> Any:
-    """Dask's distributed package, or an error that says how to get it."""
+    """Import Dask's distributed package, or raise an error with the install command."""
     try:
         import distributed
     except ImportError as problem:
-        raise ImportError('a Dask cluster needs dask and distributed: pip install "ccmem[dask]"') from problem
+        raise ImportError('a Dask cluster needs Dask: pip install "dask[dataframe,distributed]"') from problem
     return distributed
 
 
 @contextlib.contextmanager
 def on_dask(address: str, workers: int | None = None) -> Iterator[Runner]:
-    """A runner on the cluster at ``address``; ``"local"`` starts one of ``workers`` processes, on loopback alone."""
+    """Yield a runner on the cluster at ``address``; ``"local"`` starts ``workers`` processes on loopback."""
     with client(address, workers) as connected:
 
         def run(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
@@ -43,7 +43,7 @@ def on_dask(address: str, workers: int | None = None) -> Iterator[Runner]:
 
 @contextlib.contextmanager
 def client(address: str, workers: int | None = None) -> Iterator[Any]:
-    """A client of the cluster at ``address``, or of one that is started here and ends with the block."""
+    """Yield a client of the cluster at ``address``, or of a temporary local cluster."""
     dd, dask_config = distributed(), _config()
     with dask_config.set({"distributed.scheduler.allowed-failures": RETRIES}):
         if address != "local":
@@ -66,7 +66,7 @@ def _config() -> Any:
 
 
 def map_on(connected: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """What ``function`` gives for each item, as it becomes ready."""
+    """Yield the result of ``function`` for each item as it becomes ready."""
     futures = [connected.submit(function, item, pure=False, retries=0) for item in items]
     try:
         for _, result in distributed().as_completed(futures, with_results=True):

@@ -1,12 +1,12 @@
-"""Learning a fleet from files, in rounds that survive being killed.
+"""Learn a fleet from files, in rounds that survive being killed.
 
-A round takes as many rows as fit the disk comfortably, in two passes. First every piece of the input is sorted into
-buckets by the hash of its keys and written down (``spread``). Then every bucket by itself gathers its rows, sorts them
-by key and order, steps each key, and writes its events and, last, its memories (``gather``). Each file appears by a
-rename, when it is complete; that of the memories is the commit. Either pass can be done again at any time and gives the
-same bytes, so a run that was killed, or a worker that died, costs time and nothing else.
+A round takes a limited number of rows, which bounds its disk space, and has two passes. The first pass (``spread``)
+sorts every piece of the input into buckets by the hash of its keys and writes the sorted rows to disk. The second pass
+(``gather``) collects the rows of each bucket, sorts them by key and order, steps each key, and writes the events and
+then the memories of the bucket. Each file appears by a rename when it is complete; the rename of the memories is the
+commit. Repeating a pass gives the same bytes, so a killed run or a dead worker costs only time.
 
-How the tasks of a pass are run is a function: one after the other, on a pool of processes
+A runner function executes the tasks of a pass: one after the other, on a pool of processes
 (:mod:`ccmem.fleet.processes`), or on a cluster (:mod:`ccmem.fleet.dask`).
 """
 
@@ -25,15 +25,15 @@ from ccmem.fleet import tables
 from ccmem.fleet.step import Key, KeyedEvent, Member, Rows, advance
 from ccmem.fleet.store import BucketWriter, Store, bucket_of, open_sealed, sealed
 from ccmem.fleet.tables import KeyedColumns, Piece
-from ccmem.persistence.atomic import atomic_file, locked
-from ccmem.streams.arrow import pyarrow
-from ccmem.streams.tables import SourceError, code_labels
+from ccmem.io.persistence.atomic import atomic_file, locked
+from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.tables import SourceError, code_labels
 
 ROUND_ROWS = 50_000_000
 
 
 class Task(NamedTuple):
-    """Something to be done in a pass; a function of this module and its arguments."""
+    """Task of a pass: the name of a function of this module and its arguments."""
 
     function: str
     store: str
@@ -43,11 +43,11 @@ class Task(NamedTuple):
 
 
 Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
-"""Runs tasks in any order and hands over what each returns."""
+"""Function that runs tasks in any order and yields the result of each task."""
 
 
 class Report(NamedTuple):
-    """What a run did."""
+    """Counts of one run."""
 
     rows: int
     late: int
@@ -58,20 +58,20 @@ class Report(NamedTuple):
     keys: int
 
 
-# What a worker does -------------------------------------------------------------------------------------------------
+# Tasks of a worker --------------------------------------------------------------------------------------------------
 
 
 def perform(task: Task) -> dict[str, Any]:
-    """Do one task, on whatever machine."""
+    """Run one task; may be called in any process on any machine."""
     functions: dict[str, Callable[..., dict[str, Any]]] = {"spread": spread, "gather": gather}
     try:
         return functions[task.function](Store(task.store), task.number, task.place, *task.arguments)
-    except SourceError as problem:  # some of them do not survive the way between processes
+    except SourceError as problem:  # some SourceErrors cannot be pickled between processes
         raise SourceError(str(problem)) from None
 
 
 def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad: bool) -> dict[str, Any]:
-    """Sort the rows of a piece into buckets: a file with a batch per bucket, over and over."""
+    """Sort the rows of a piece into buckets; write a file that cycles through the buckets, one batch per bucket."""
     pa = pyarrow()
     target = store.work_folder(number) / f"piece-{place:05d}.arrow"
     if target.exists():
@@ -101,8 +101,8 @@ def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad
 
 
 def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
-    """Let all memories of a bucket learn their rows of a round: events first, memories by rename as the commit."""
-    facts = store.facts(bucket)
+    """Update all memories of a bucket with their rows of a round: write events first, then commit by a rename."""
+    facts = {**store.facts(bucket), "bucket": bucket}
     if facts["round"] >= number:
         return facts if facts["round"] == number else {**facts, "rows": 0, "late": 0, "events": 0}
     keys, order, X, labels = _rows_of(store, number, bucket)
@@ -124,15 +124,17 @@ def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
                 writer.add(key, state)
         writer.flush()
         facts = {
+            "bucket": bucket,
             "round": number,
             "keys": writer.n_keys,
             "rows": len(order) - n_late,
             "late": n_late,
             "events": len(events),
+            "digest": writer.digest,
         }
         file.seal(facts)
         _write_events(store, number, bucket, events)
-        if store.facts(bucket)["round"] > number:  # a task that was given up came back late
+        if store.facts(bucket)["round"] > number:  # an abandoned task finished after a later round
             raise RuntimeError(f"bucket {bucket} has gone on to another round")
     return facts
 
@@ -146,7 +148,7 @@ def _work_schema(columns: KeyedColumns) -> Any:
 
 
 def _rows_of(store: Store, number: int, bucket: int) -> tuple[Any, Any, Any, Any]:
-    """All rows of a bucket, in the order of the input."""
+    """Return all rows of a bucket in the order of the input."""
     pa = pyarrow()
     parts: list[Any] = []
     for file in sorted(store.work_folder(number).glob("piece-*.arrow")):
@@ -165,7 +167,7 @@ def _rows_of(store: Store, number: int, bucket: int) -> tuple[Any, Any, Any, Any
 
 
 def _by_key(keys: Any, order: Any, X: Any, labels: Any) -> Iterator[tuple[Key, Rows]]:
-    """The rows of every key, keys sorted; rows stay in the order of the input unless they are out of order."""
+    """Yield the rows of each key, keys sorted; rows are sorted by their order column, and ties keep the input order."""
     encoded = keys.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     ranks = np.empty(len(names), np.int64)
@@ -185,7 +187,7 @@ def _by_key(keys: Any, order: Any, X: Any, labels: Any) -> Iterator[tuple[Key, R
 def _joined(
     states: Iterator[tuple[Key, bytes]], rows: Iterator[tuple[Key, Rows]]
 ) -> Iterator[tuple[Key, bytes | None, Rows | None]]:
-    """Two sorted streams of keys as one."""
+    """Merge two streams sorted by key: states and new rows, None where a key has no state or no rows."""
     state, row = next(states, None), next(rows, None)
     while state is not None or row is not None:
         if row is None or (state is not None and state[0] < row[0]):  # type: ignore[operator]
@@ -201,7 +203,7 @@ def _joined(
 
 
 def events_schema(columns: KeyedColumns) -> Any:
-    """Columns of the events table."""
+    """Return the columns of the events table."""
     pa = pyarrow()
     whole = [(name, pa.float64() if name == "evidence" else pa.int64()) for name in KeyedEvent._fields[3:]]
     order = tables.arrow_type(columns.order_type)
@@ -233,7 +235,7 @@ def _part(store: Store, number: int, bucket: int) -> Any:
     return store.work_folder(number) / f"events-{bucket:03d}.parquet"
 
 
-# What the one who leads them does -----------------------------------------------------------------------------------
+# Coordination of the workers ----------------------------------------------------------------------------------------
 
 
 def learn(
@@ -246,17 +248,20 @@ def learn(
     round_rows: int = ROUND_ROWS,
     told: Callable[[dict[str, Any]], None] = lambda facts: None,
 ) -> Report:
-    """Bring the rows of files that are new to the store to their memories; see the module.
+    """Learn the rows of ``sources`` that are new to the store; see the module docstring.
 
-    ``told`` hears of every task that is done.
+    ``told`` is called with the facts of each finished task.
     """
     with _telling_what_to_do(), locked(store.folder / "manifest.json"):
         store = Store(store.folder)
         before = dict(store.manifest["totals"])
         rounds = 0
-        for left in store.folder.rglob(".*.tmp"):  # of a run that was killed
+        for left in store.folder.rglob(".*.tmp"):  # left by a killed run
             left.unlink(missing_ok=True)
-        if _interrupted(store):
+        under_way = _interrupted(store)
+        for bucket in range(store.buckets):
+            store.facts(bucket)  # raises if the bucket does not belong to the manifest
+        if under_way:
             _round(store, run, late, skip_bad, told)
             rounds += 1
         files = _new_files(store, tables.find(sources), round_rows)
@@ -279,7 +284,7 @@ def learn(
 
 @contextlib.contextmanager
 def _telling_what_to_do() -> Iterator[None]:
-    """Say of a full disk that nothing is lost."""
+    """Add to a disk-full error that nothing is lost and that the command can be repeated."""
     try:
         yield
     except OSError as problem:
@@ -290,7 +295,7 @@ def _telling_what_to_do() -> Iterator[None]:
 
 
 def _interrupted(store: Store) -> bool:
-    """Whether a round waits to be ended. One whose rows are not all in place has changed nothing, and is given up."""
+    """True if an interrupted round can be finished; a round with incomplete pieces changed nothing and is discarded."""
     current = store.manifest["current"]
     if current is None:
         return False
@@ -304,7 +309,7 @@ def _interrupted(store: Store) -> bool:
 
 
 def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, list[Piece]]]:
-    """Files with something in them that has not been learned, cut up."""
+    """Return the files with new rows, each cut into pieces."""
     new = []
     for file in files:
         known = store.manifest["files"].get(file)
@@ -323,7 +328,7 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
 
 
 def _begin(store: Store, pieces: list[Piece]) -> None:
-    """Write down what a round will take, before anything is done for it."""
+    """Record the input of a round in the manifest before any of its tasks run."""
     prints = {}
     for piece in pieces:
         size = piece.last if piece.file.endswith(".csv") else os.stat(piece.file).st_size  # noqa: PTH116
@@ -335,7 +340,7 @@ def _begin(store: Store, pieces: list[Piece]) -> None:
 
 
 def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[[dict[str, Any]], None]) -> None:
-    """Do what is left to do of the round under way."""
+    """Run the remaining tasks of the current round and commit the round."""
     current = store.manifest["current"]
     number, pieces, folder = current["round"], current["pieces"], str(store.folder)
     rows = bad = 0
@@ -349,22 +354,26 @@ def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[
             start = max(read.get(piece[0], 0), piece[4])
             read[piece[0]] = start + facts["rows"] + facts["bad"]
     totals = {"rows": 0, "late": 0, "bad": bad, "events": 0}
+    memories: dict[str, list[Any]] = {}
     for facts in run([Task("gather", folder, number, bucket, (late,)) for bucket in range(store.buckets)]):
         for name in ("rows", "late", "events"):
             totals[name] += facts[name]
+        if facts["round"]:
+            memories[str(facts["bucket"])] = [facts["round"], facts["digest"]]
         told({"pass": "gather", "rows": facts["rows"], "keys": facts["keys"], "of": store.buckets})
     _unite_events(store, number)
     for file, facts in current["files"].items():
         store.manifest["files"][file] = {**facts, "rows": read[file]}
     for name, count in totals.items():
         store.manifest["totals"][name] += count
+    store.manifest["memories"] = dict(sorted(memories.items()))
     store.manifest["round"], store.manifest["current"] = number, None
     store.save_manifest()
     shutil.rmtree(store.work_folder(number), ignore_errors=True)
 
 
 def _unite_events(store: Store, number: int) -> None:
-    """One file of events for the round, from those of its buckets."""
+    """Combine the events files of all buckets into one file for the round."""
     from pyarrow import parquet
 
     pa = pyarrow()

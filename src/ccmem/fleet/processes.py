@@ -1,4 +1,4 @@
-"""Ways to run the tasks of :mod:`ccmem.fleet.local` on one machine."""
+"""Runners for the tasks of :mod:`ccmem.fleet.local` on one machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ccmem.fleet.local import Runner, Task, perform
 
 
 def in_turn(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-    """One task after the other, in this process."""
+    """Run tasks one after the other in this process."""
     for task in tasks:
         yield perform(task)
 
 
 @contextlib.contextmanager
 def on_processes(workers: int) -> Iterator[Runner]:
-    """A runner on so many processes of this machine; they end when this process does, however that ends."""
+    """Yield a runner on ``workers`` processes; they end when this process does, even if it is killed."""
     if workers == 1:
         yield in_turn
         return

@@ -4,7 +4,7 @@ The state of a key is its bytes, in RocksDB, checkpointed by Spark; events come 
 written with :func:`write_events` (or any sink that knows batches by their number). Order within a micro-batch is
 restored by the order column; rows that come in a later batch than rows after them are dropped.
 
-    spark = ccmem.spark.configure(SparkSession.builder).getOrCreate()
+    spark = ccmem.fleet.spark.configure(SparkSession.builder).getOrCreate()
     recipe = Recipe(AdaptiveCCM(), "standard")
     rows = spark.readStream.schema("machine string, time bigint, a float, b float").parquet("incoming/")
     events = learn(rows, key="machine", order="time", features=["a", "b"], recipe=recipe)
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem.fleet.step import KeyedEvent, Member, Recipe, Rows, advance
-from ccmem.persistence import from_bytes, to_bytes
+from ccmem.io.persistence import from_bytes, to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ STATE = "state binary"
 
 
 def configure(builder: Any) -> Any:
-    """A session builder with what a stateful processor needs: RocksDB for the states."""
+    """Configure a session builder for stateful processing with RocksDB."""
     return builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
 
 
@@ -100,7 +100,7 @@ def learn(
 
 
 def _processor(recipe: Recipe, n_features: int, double: bool, late: str) -> Any:
-    """The stateful processor; made here, because its base class comes with Spark."""
+    """Build the stateful processor; defined in a function because its base class comes with Spark."""
     from pyspark.sql.streaming import StatefulProcessor
 
     model, scale = to_bytes(recipe.model), recipe.scale
@@ -159,7 +159,7 @@ def write_events(
 
 
 def states(spark: Any, checkpoint: str | os.PathLike[str]) -> Iterator[tuple[Any, bytes]]:
-    """Every key and its state as of the last batch that was committed, read from a query's checkpoint."""
+    """Return every key and its state as of the last committed batch, read from a query's checkpoint."""
     reader = spark.read.format("statestore").option("stateVarName", "memory")
     for row in reader.load(Path(checkpoint).absolute().as_uri()).select("key.key", "value.state").collect():
         yield row[0], bytes(row[1])

@@ -1,9 +1,9 @@
-"""The step: a key's state and some of its rows in, the state after them and what happened out.
+"""The step of one key: state and rows in, new state and events out.
 
-A state is bytes (:mod:`ccmem.persistence`) without the parameters, which all keys of a fleet share and which stand once
-in its :class:`Recipe`. The step is pure and knows no engine. It sorts rows by their order, drops those that are not
-after the last one learned (so that whoever hands over rows twice changes nothing), and draws from a seed that comes
-from the key: whatever runs it, in whatever batches, the bytes are the same.
+A state is bytes (:mod:`ccmem.io.persistence`) without the parameters, which all keys of a fleet share in a
+:class:`Recipe`. The step is pure and independent of the engine. It sorts rows by their order, drops rows that are not
+after the last one learned (so repeated rows change nothing), and seeds its random numbers from the key: the bytes are
+the same in any engine and any batching.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
-from ccmem.base import CompetitiveMemory
-from ccmem.living.scaling import SCALES, Scale
-from ccmem.memory import Event
+from ccmem.base.memory import CompetitiveMemory
+from ccmem.core.events import Event
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.io.persistence.checkpoint import CheckpointError, decode, encode
+from ccmem.io.persistence.values import parameter_names
+from ccmem.layers.scaling import SCALES, Scale
 from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.persistence.checkpoint import CheckpointError, decode, encode
-from ccmem.persistence.values import parameter_names
-from ccmem.readout import ModalClassifier
+from ccmem.readout.modal import ModalClassifier
 
 Key = str | int
 KEPT_EVENTS = 16
-"""How many of the latest events a state keeps; all of them are handed over, and belong into a table."""
+"""Number of recent events a state keeps; all events are returned and belong in a table."""
 
 
 class Rows(NamedTuple):
     """Rows of one key."""
 
     order: IntArray | FloatArray
-    """Where each row stands in the stream of its key: no two alike; int64 (time in nanoseconds, say) or float64."""
+    """Position of each row in the stream of its key: unique; int64 (such as nanoseconds) or float64."""
     X: FloatArray
     labels: Any = None
-    """One label a row for a classifier; None or NaN where there is none."""
+    """One label per row for a classifier; None or NaN if missing."""
 
     def take(self, places: Any) -> Rows:
-        """Some of the rows."""
+        """Return a subset of the rows."""
         return Rows(self.order[places], self.X[places], None if self.labels is None else self.labels[places])
 
 
 class KeyedEvent(NamedTuple):
-    """Something that the stream of a key did; see :class:`ccmem.Event`."""
+    """An event in the stream of one key; see :class:`ccmem.Event`."""
 
     key: Key
     order: int | float
-    """Order of the row at which it was noticed."""
+    """Order of the row at which the event was detected."""
     kind: str
     step: int
     from_block: int
@@ -58,7 +58,7 @@ class KeyedEvent(NamedTuple):
 
 
 class Recipe:
-    """What all keys of a fleet have in common.
+    """Settings shared by all keys of a fleet.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class Recipe:
 
     @property
     def takes_missing(self) -> bool:
-        """Whether readings may be missing from a row."""
+        """True if rows may have missing readings."""
         return bool(self.model._takes_missing)
 
     def new_model(self, key: Key) -> Any:
-        """A model for ``key`` that has learned nothing."""
+        """Return an untrained model for ``key``."""
         return _fresh(self.model, key)
 
 
@@ -97,16 +97,16 @@ def _fresh(model: Any, key: Key) -> Any:
 
 
 def seed_of(key: Key) -> int:
-    """A seed made from a key, the same everywhere; 1 and "1" are different keys."""
+    """Return a seed derived from a key; 1 and "1" are different keys."""
     text = f"{'i' if isinstance(key, int) else 's'}{key}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "little")
 
 
 class Member:
-    """The model of one key, and what has to be kept beside it."""
+    """The model of one key and its bookkeeping."""
 
     def __init__(self, recipe: Recipe, key: Key, state: bytes | None = None) -> None:
-        self.key = key
+        self.key, self._recipe = key, recipe
         self.model = recipe.new_model(key)
         self.scale: Scale | None = None
         self.scale_kind = recipe.scale
@@ -123,11 +123,11 @@ class Member:
 
     @property
     def memory(self) -> CompetitiveMemory:
-        """The memory that learns."""
+        """Memory that learns."""
         return getattr(self.model, "memory_", self.model)
 
     def learn(self, rows: Rows) -> list[KeyedEvent]:
-        """Learn rows that are in order and after the last."""
+        """Learn rows that are in order and after the last one."""
         events: list[Event] = []
         before = self.memory.n_samples_seen_ if self.rows else 0
         listening: Any = self.memory if self.rows else getattr(self.model, "memory", self.model)
@@ -142,10 +142,10 @@ class Member:
             self.model.partial_fit(X, rows.labels)
         self.last = rows.order[-1].item()
         self.rows += len(X)
-        return [KeyedEvent(self.key, rows.order[event.step - before].item(), *event) for event in events]
+        return [KeyedEvent(self.key, rows.order[event.step - before].item(), *event[:8]) for event in events]
 
     def to_bytes(self) -> bytes:
-        """The state."""
+        """Return the state as bytes."""
         fitted = self.model._export()
         inner = fitted["memory_"]._export() if "memory_" in fitted else fitted
         inner["events"] = inner["events"][-KEPT_EVENTS:]
@@ -153,7 +153,10 @@ class Member:
             fitted["memory_"] = inner
         scale = self.scale.export() if self.scale is not None and self.scale.kind == "standard" else None
         content = {"fitted": fitted, "last": np.array(self.last), "rows": np.array(self.rows), "scale": scale}
-        return b"".join(encode(content, joined=True))
+        state = b"".join(encode(content, joined=True))
+        if not _is_finite(fitted) or not _is_finite(scale):
+            Member(self._recipe, self.key, state)  # raises if the loader would, before the last good state is replaced
+        return state
 
     def _take(self, content: dict[str, Any]) -> None:
         fitted = content["fitted"]
@@ -172,10 +175,18 @@ class Member:
             self.scale = Scale(self.scale_kind, n_features)
 
 
+def _is_finite(content: Any) -> bool:
+    """Return True if no array in nested dictionaries of arrays holds NaN or infinity: then nothing overflowed."""
+    if isinstance(content, dict):
+        return all(map(_is_finite, content.values()))
+    is_float = isinstance(content, np.ndarray) and content.dtype.kind == "f"
+    return not is_float or bool(np.isfinite(np.add.reduce(content, axis=None)))
+
+
 def step(
     key: Key, state: bytes | None, rows: Rows, recipe: Recipe | None = None
 ) -> tuple[bytes | None, list[KeyedEvent]]:
-    """Learn the rows of ``key`` that are new to ``state`` (None: a key not seen before).
+    """Learn the rows of ``key`` that are new to ``state`` (None for a new key).
 
     >>> import numpy as np
     >>> rows = Rows(np.arange(3), np.eye(3))
@@ -192,7 +203,7 @@ def step(
 
 
 def advance(member: Member, rows: Rows, late: str = "drop") -> tuple[list[KeyedEvent], int]:
-    """Let ``member`` learn the rows that are new to it; return what happened and how many were not.
+    """Let ``member`` learn the rows that are new; return its events and the number of rows dropped.
 
     ``late="stop"`` raises :class:`LateRowsError` over such rows instead of dropping them.
     """
@@ -209,11 +220,11 @@ def advance(member: Member, rows: Rows, late: str = "drop") -> tuple[list[KeyedE
 
 
 class LateRowsError(ValueError):
-    """Rows that cannot be learned in their order any more."""
+    """Raised for rows that arrive after later rows were learned."""
 
 
 def in_order(key: Key, rows: Rows, last: int | float | None) -> Rows:
-    """The rows after ``last``, sorted by their order; of several rows with the same order, the first."""
+    """Return the rows after ``last``, sorted by order; the first of several rows with the same order."""
     order = rows.order
     if order.dtype not in (np.int64, np.float64) or order.shape != rows.X.shape[:1]:
         raise ValueError(f"key {key!r}: the order must be one int64 or float64 a row, not {order.dtype} {order.shape}")

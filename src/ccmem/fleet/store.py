@@ -1,19 +1,22 @@
-"""The store of a fleet: a few files for any number of keys, each replaced whole.
+"""Store of a fleet: a few files for any number of keys; each file is replaced as a whole.
 
     recipe.safetensors        the model, the scaling and the columns, once for all keys
-    manifest.json             which files have been learned, and the round that is under way
+    manifest.json             the learned files, and the current round
     memories/bucket-007.arrow keys with this hash and their states, sorted by key
-    events/000003.parquet     events of a round, sorted by bucket and key: together they are the events table
-    work/000004/              rows on their way to their buckets; gone when the round is over
+    events/000003.parquet     events of a round, sorted by bucket and key; all files form the events table
+    work/000004/              rows on their way to their buckets; removed when the round ends
 
-A round takes some rows of the input to the memories of all their keys. The file of a bucket says which round it has
-seen, so that what a killed run has done of a round is known and what it has not is done again: see
-:mod:`ccmem.fleet.local`.
+A round passes some rows of the input to the memories of their keys. The file of a bucket records the last round that
+the bucket has finished, so a run can complete a round that was killed: see :mod:`ccmem.fleet.local`.
+
+The manifest holds a digest of its content, a digest of the recipe, and the round and digest of every bucket. A file
+from a backup or another store does not match and is refused: with it, rows would count as learned that are not.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import zlib
@@ -25,38 +28,34 @@ import numpy as np
 
 from ccmem.fleet.step import Key, Member, Recipe
 from ccmem.fleet.tables import KeyedColumns
-from ccmem.persistence.atomic import atomic_file, write_whole
-from ccmem.persistence.checkpoint import CheckpointError, read_checkpoint, write_checkpoint
-from ccmem.streams.arrow import pyarrow
+from ccmem.io.persistence.atomic import atomic_file, write_whole
+from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint, write_checkpoint
+from ccmem.io.streams.arrow import pyarrow
 
-VERSION = 1
+VERSION = 2
 BUCKETS = 64
 MOST_BUCKETS = 1 << 16
 TOTALS = ("rows", "late", "bad", "events")
 _FACTS = "ccmem"
 _KEYS_AT_A_TIME = 256
+_DIGEST_BYTES = 16
+_ATTEMPTS = 3
 
 
 class Store:
-    """A folder with the memories of a fleet."""
+    """Folder with the memories of a fleet."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         if not (self.folder / "manifest.json").is_file():
             raise CheckpointError(f"{self.folder} is not the store of a fleet; ccmem fleet learn makes one")
-        try:
-            self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
-            version = self.manifest["version"]
-        except (ValueError, LookupError, TypeError, RecursionError) as problem:
-            raise CheckpointError(f"{self.folder / 'manifest.json'} is damaged: {problem}") from problem
-        if version != VERSION:
+        self.manifest = _read_manifest(self.folder)
+        content, _, _, digest = read_checkpoint(self.folder / "recipe.safetensors")
+        if digest != self.manifest["recipe"]:
             raise CheckpointError(
-                f"{self.folder} is a store of version {version}; this ccmem reads and writes version {VERSION}: use "
-                "the one that made it, or learn into a new store"
+                f"{self.folder} has a recipe that its manifest does not name; restore the one that belongs to it, or "
+                "learn into a new store"
             )
-        if not _is_manifest(self.manifest):
-            raise CheckpointError(f"{self.folder / 'manifest.json'} is damaged: it does not say what a manifest says")
-        content = read_checkpoint(self.folder / "recipe.safetensors").content
         try:
             self.recipe = Recipe(content["model"], content["fleet"]["scale"])
             columns = dict(content["fleet"]["columns"])
@@ -69,13 +68,13 @@ class Store:
     def create(
         cls, folder: str | os.PathLike[str], recipe: Recipe, columns: KeyedColumns, buckets: int = BUCKETS
     ) -> Store:
-        """Make an empty store; the manifest comes last, so that a folder that has one has all."""
+        """Create an empty store; the manifest is written last, so a folder with a manifest is complete."""
         folder = Path(folder)
         for name in ("memories", "events", "work"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         fields = {"scale": recipe.scale, "columns": {**columns._asdict(), "features": list(columns.features)}}
         write_checkpoint(folder / "recipe.safetensors", {"model": recipe.model, "fleet": fields})
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": "ccmem fleet",
             "version": VERSION,
             "buckets": buckets,
@@ -83,64 +82,88 @@ class Store:
             "current": None,
             "files": {},
             "totals": dict.fromkeys(TOTALS, 0),
+            "recipe": read_checkpoint(folder / "recipe.safetensors").digest,
+            "memories": {},
         }
-        write_whole(folder / "manifest.json", json.dumps(manifest).encode())
+        write_whole(folder / "manifest.json", _signed(manifest))
         return cls(folder)
 
     def save_manifest(self) -> None:
-        """Commit the manifest."""
-        write_whole(self.folder / "manifest.json", json.dumps(self.manifest).encode())
+        """Write the manifest atomically, which commits the changes."""
+        write_whole(self.folder / "manifest.json", _signed(self.manifest))
 
     def bucket_file(self, bucket: int) -> Path:
-        """Where the memories of a bucket are."""
+        """Return the path of the memories of a bucket."""
         return self.folder / "memories" / f"bucket-{bucket:03d}.arrow"
 
     def work_folder(self, number: int) -> Path:
-        """Where rows and events of a round wait."""
+        """Return the folder for rows and events of a round in progress."""
         return self.folder / "work" / f"{number:06d}"
 
     def events_file(self, number: int) -> Path:
-        """Events of a round."""
+        """Return the path of the events of a round."""
         return self.folder / "events" / f"{number:06d}.parquet"
 
     # Reading -------------------------------------------------------------------------------------------------------
 
     def facts(self, bucket: int) -> dict[str, Any]:
-        """What the file of a bucket says about itself: round, keys, rows and late rows of that round, ..."""
-        if not self.bucket_file(bucket).exists():
-            return {"round": 0, "keys": 0, "rows": 0, "late": 0, "events": 0}
-        with open_sealed(self.bucket_file(bucket)) as (_, facts):
+        """Return the facts stored in the file of a bucket: round, keys, rows and late rows of that round, ..."""
+        with self._open(bucket) as (_, facts):
             return facts
 
     def states(self, bucket: int) -> Iterator[tuple[Key, bytes]]:
-        """Keys of a bucket and their states, sorted by key."""
-        if not self.bucket_file(bucket).exists():
-            return
-        with open_sealed(self.bucket_file(bucket)) as (reader, _):
-            for place in range(reader.num_record_batches - 1):
-                batch = reader.get_batch(place)
+        """Yield the keys of a bucket with their states, sorted by key; raise at the end if the digest is wrong."""
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        with self._open(bucket) as (batches, facts):
+            for batch in batches:
                 states = batch.column(1)
                 for i, key in enumerate(batch.column(0).to_pylist()):
-                    yield key, states[i].as_py()
+                    state = states[i].as_py()
+                    _add_to(digest, key, state)
+                    yield key, state
+            if facts.get("digest", digest.hexdigest()) != digest.hexdigest():
+                raise CheckpointError(f"{self.bucket_file(bucket)} is damaged: it does not match its digest")
 
     def state(self, key: Key) -> bytes | None:
-        """The state of one key, or None."""
+        """Return the state of one key, or None if the store does not have the key."""
         pa = pyarrow()
         key = self.as_key(key)
-        file = self.bucket_file(int(bucket_of(pa.array([key]), self.buckets)[0]))
-        if not file.exists():
-            return None
-        with open_sealed(file) as (reader, _):
-            for place in range(reader.num_record_batches - 1):
-                batch = reader.get_batch(place)
+        with self._open(int(bucket_of(pa.array([key]), self.buckets)[0])) as (batches, _):
+            for batch in batches:
                 found = pa.compute.index(batch.column(0), key).as_py()
                 if found >= 0:
                     state: bytes = batch.column(1)[found].as_py()
                     return state
         return None
 
+    @contextlib.contextmanager
+    def _open(self, bucket: int) -> Iterator[tuple[Iterator[Any], dict[str, Any]]]:
+        """Open the file of a bucket, check it against the manifest, and yield its batches and its facts."""
+        manifest, file = self.manifest, self.bucket_file(bucket)
+        for attempt in range(_ATTEMPTS):
+            with contextlib.ExitStack() as stack:
+                batches: Iterator[Any] = iter(())
+                facts = dict.fromkeys(("round", "keys", "rows", "late", "events"), 0)
+                if file.exists():
+                    reader, facts = stack.enter_context(open_sealed(file))
+                    batches = map(reader.get_batch, range(reader.num_record_batches - 1))
+                known = manifest["memories"].get(str(bucket), [0, None])
+                current = manifest["current"]
+                if [facts["round"], facts.get("digest")] == known or (
+                    current is not None and facts["round"] == current["round"]
+                ):
+                    yield batches, facts
+                    return
+            if attempt < _ATTEMPTS - 1:
+                manifest = _read_manifest(self.folder)  # a round may have been committed meanwhile
+        age = "newer than" if facts["round"] > known[0] else "older than" if facts["round"] < known[0] else "not"
+        raise CheckpointError(
+            f"{file} is {age} the one that manifest.json names (round {facts['round']}, not {known[0]}): one of them "
+            "was restored, copied or changed by itself; restore the whole folder, or learn into a new store"
+        )
+
     def as_key(self, key: Any) -> Key:
-        """A key as this store's keys are: text from the command line may mean a number."""
+        """Convert a key to the type of the store's keys; text from the command line may denote a number."""
         if self.columns.key_type == "string":
             return str(key)
         try:
@@ -149,7 +172,7 @@ class Store:
             raise ValueError(f"the keys of {self.folder} are whole numbers; {key!r} is none") from None
 
     def member(self, key: Any) -> Member:
-        """The memory of one key."""
+        """Return the memory of one key."""
         key = self.as_key(key)
         state = self.state(key)
         if state is None:
@@ -157,12 +180,49 @@ class Store:
         return Member(self.recipe, key, state)
 
     def n_keys(self) -> int:
-        """How many keys there are."""
+        """Return the number of keys."""
         return sum(int(self.facts(bucket)["keys"]) for bucket in range(self.buckets))
 
 
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """Read and check the manifest of a store."""
+    file = folder / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text())
+        version = manifest["version"]
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
+        raise CheckpointError(f"{file} is damaged: {problem}") from problem
+    if version != VERSION:
+        raise CheckpointError(
+            f"{folder} is a store of version {version}; this ccmem reads and writes version {VERSION}: use the one "
+            "that made it, or learn into a new store"
+        )
+    if not _is_manifest(manifest):
+        raise CheckpointError(f"{file} is damaged: it does not say what a manifest says")
+    if _signed(manifest) != _signed(manifest, manifest["digest"]):
+        raise CheckpointError(
+            f"{file} does not match its digest: it was altered or damaged; restore the whole folder, or learn into a "
+            "new store"
+        )
+    return manifest
+
+
+def _signed(manifest: dict[str, Any], digest: str | None = None) -> bytes:
+    """Return the text of a manifest with ``digest``, or with its correct digest."""
+    content = {name: value for name, value in manifest.items() if name != "digest"}
+    if digest is None:
+        digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return json.dumps({**content, "digest": digest}).encode()
+
+
+def _add_to(digest: Any, key: Key, state: bytes) -> None:
+    """Add a key and its state to the digest of a bucket."""
+    digest.update(f"{key!r} {len(state)} ".encode())
+    digest.update(state)
+
+
 def _is_manifest(manifest: Any) -> bool:
-    """Whether all that is relied on is there, and of its kind."""
+    """True if all required fields are present and have the right types."""
     totals, current = manifest.get("totals"), manifest.get("current")
     return (
         _is_count(manifest.get("round"))
@@ -173,6 +233,10 @@ def _is_manifest(manifest: Any) -> bool:
         and all(map(_is_count, totals.values()))
         and isinstance(manifest.get("files"), dict)
         and all(isinstance(f, dict) and f.keys() == {"size", "print", "rows"} for f in manifest["files"].values())
+        and isinstance(manifest.get("digest"), str)
+        and isinstance(manifest.get("recipe"), str)
+        and isinstance(manifest.get("memories"), dict)
+        and all(isinstance(m, list) and len(m) == 2 and _is_count(m[0]) for m in manifest["memories"].values())
         and (current is None or (isinstance(current, dict) and current.keys() == {"round", "pieces", "files"}))
     )
 
@@ -182,17 +246,17 @@ def _is_count(value: Any) -> bool:
 
 
 def bucket_of(keys: Any, buckets: int) -> Any:
-    """The bucket of every key of an Arrow array: its CRC-32, so that it is the same everywhere."""
+    """Return the bucket of every key of an Arrow array, from the CRC-32 of the key, which is equal on all machines."""
     encoded = keys.dictionary_encode()
     hashes = [zlib.crc32(str(key).encode()) % buckets for key in encoded.dictionary.to_pylist()]
     return np.array(hashes, np.uint16)[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-# Files that are complete or not there, with facts at their end ------------------------------------------------------
+# Files that appear only when complete, with facts at their end ------------------------------------------------------
 
 
 class Sealed:
-    """An Arrow file being written; its last batch is empty and carries the facts."""
+    """Arrow file being written; its last batch is empty and carries the facts."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         self._file = path.open("wb")
@@ -204,7 +268,7 @@ class Sealed:
         self._writer.write_batch(pyarrow().record_batch(list(columns), schema=self._schema))
 
     def seal(self, facts: dict[str, Any]) -> None:
-        """End the file and bring it to the disk."""
+        """Write the facts, end the file and sync it to disk."""
         pa = pyarrow()
         empty = pa.record_batch([pa.array([], field.type) for field in self._schema], schema=self._schema)
         self._writer.write_batch(empty, custom_metadata={_FACTS: json.dumps(facts)})
@@ -216,7 +280,7 @@ class Sealed:
 
 @contextlib.contextmanager
 def sealed(path: Path, schema: Any) -> Iterator[Sealed]:
-    """A sealed file that appears when it is complete."""
+    """Write a sealed file that appears by a rename when it is complete."""
     with atomic_file(path) as temporary:
         file = Sealed(temporary, schema)
         try:
@@ -227,7 +291,7 @@ def sealed(path: Path, schema: Any) -> Iterator[Sealed]:
 
 @contextlib.contextmanager
 def open_sealed(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The reader of a sealed file, whose last batch is the seal, and its facts."""
+    """Open a sealed file; yield its reader, whose last batch is the seal, and its facts."""
     pa = pyarrow()
     try:
         with pa.memory_map(str(path), "r") as source:
@@ -239,24 +303,31 @@ def open_sealed(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 class BucketWriter:
-    """States of a bucket, written a few hundred keys at a time."""
+    """Writer of the states of a bucket, in batches of a few hundred keys."""
 
     def __init__(self, file: Sealed, key_type: Any) -> None:
         self._file, self._type = file, key_type
+        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         self._keys: list[Key] = []
         self._states: list[bytes] = []
         self.n_keys = 0
 
     def add(self, key: Key, state: bytes) -> None:
-        """The next key; they must come sorted."""
+        """Add the next key with its state; keys must arrive sorted."""
         self._keys.append(key)
         self._states.append(state)
+        _add_to(self._digest, key, state)
         self.n_keys += 1
         if len(self._keys) == _KEYS_AT_A_TIME:
             self.flush()
 
+    @property
+    def digest(self) -> str:
+        """Digest of all keys and states added so far."""
+        return self._digest.hexdigest()
+
     def flush(self) -> None:
-        """Write what has been added."""
+        """Write the keys added since the last batch."""
         pa = pyarrow()
         if self._keys:
             self._file.write(pa.array(self._keys, self._type), pa.array(self._states, pa.binary()))

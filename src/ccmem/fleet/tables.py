@@ -1,4 +1,4 @@
-"""Rows with keys, out of Parquet and CSV files: which pieces there are, and what is in one."""
+"""Keyed rows from Parquet and CSV files: pieces of a file and their content."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
-from ccmem.streams.arrow import from_table, pyarrow
-from ccmem.streams.sources import expand, format_of
-from ccmem.streams.tables import BadRowError, Columns, SourceError, bad_values
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.io.streams.arrow import from_table, pyarrow
+from ccmem.io.streams.sources import expand, format_of
+from ccmem.io.streams.tables import BadRowError, Columns, SourceError, bad_values
 
 PIECE_ROWS = 1_000_000
 _BATCH_ROWS = 262_144
 _CSV_ROW_BYTES = 40
-"""A guess, for telling how much of a CSV file makes a round."""
+"""Assumed bytes per CSV row, used to size a round."""
 _ENDS = 65_536
 
 
 class KeyedColumns(NamedTuple):
-    """Which columns are what. Types are ``int64`` or ``string`` for keys, and what Arrow calls them for orders."""
+    """Column roles and types: ``int64`` or ``string`` for keys, Arrow type names for orders."""
 
     key: str
     order: str
@@ -35,12 +35,12 @@ class KeyedColumns(NamedTuple):
 
     @property
     def wanted(self) -> list[str]:
-        """All of them."""
+        """Return the names of all columns that are read."""
         return [self.key, self.order, *self.features, *([self.label] if self.label is not None else [])]
 
 
 class Piece(NamedTuple):
-    """A part of a file that is read in one go."""
+    """A part of a file that is read at once."""
 
     file: str
     first: int
@@ -48,12 +48,12 @@ class Piece(NamedTuple):
     last: int
     """Row group after the last; bytes to read of a CSV file."""
     rows: int
-    """How many rows it has, about."""
+    """Approximate number of rows."""
     first_row: int
 
 
 class Batch(NamedTuple):
-    """Good rows, one after the other, of many keys."""
+    """Valid rows of several keys."""
 
     keys: Any
     """Arrow array of int64 or string."""
@@ -72,7 +72,7 @@ def choose(
     label: str | None = None,
     dtype: str = "float32",
 ) -> KeyedColumns:
-    """Fix the columns by the first file: the features named, or all that are numeric and nothing else."""
+    """Choose the columns from the first file: the named features, or all numeric columns."""
     pa = pyarrow()
     file = find(sources)[0]
     schema = _schema(file)
@@ -109,7 +109,7 @@ def choose(
 
 
 def find(sources: Sequence[str]) -> list[str]:
-    """The files that ``sources`` name, as absolute paths."""
+    """Return the files named by ``sources`` as absolute paths."""
     files = [os.path.abspath(file) for file in expand(list(sources), None)]  # noqa: PTH100
     for file in files:
         if format_of(file) not in ("parquet", "csv"):
@@ -133,7 +133,7 @@ def _schema(file: str) -> Any:
 
 
 def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[Piece]:
-    """A file cut up; ``rows_before`` rows of a CSV file that has grown are skipped."""
+    """Divide a file into pieces; ``rows_before`` rows of a grown CSV file are skipped."""
     if format_of(file) == "csv":
         size = complete_size(file)
         return [Piece(file, rows_before, size, max(size // _CSV_ROW_BYTES, 1), rows_before)]
@@ -153,7 +153,7 @@ def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[P
 
 
 def complete_size(file: str) -> int:
-    """Size of a CSV file up to the end of its last line: a line without an end may be half written."""
+    """Return the size of a CSV file up to its last line break; an unterminated line may be incomplete."""
     with open(file, "rb") as handle:  # noqa: PTH123
         size = end = handle.seek(0, os.SEEK_END)
         if file.endswith(".gz"):
@@ -169,7 +169,7 @@ def complete_size(file: str) -> int:
 
 
 def fingerprint(file: str, size: int) -> str:
-    """What a file is known by: a digest of its first and last bytes, up to ``size``."""
+    """Return a digest of the first and last bytes of a file, up to ``size``."""
     with open(file, "rb") as handle:  # noqa: PTH123
         digest = hashlib.sha256(handle.read(min(size, _ENDS)))
         handle.seek(max(0, size - _ENDS))
@@ -178,7 +178,7 @@ def fingerprint(file: str, size: int) -> str:
 
 
 def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = False) -> Iterator[Batch]:
-    """The rows of a piece."""
+    """Read the rows of a piece."""
     pa = pyarrow()
     first_row = piece.first_row
     try:
@@ -220,7 +220,7 @@ def _csv(file: str, size: int) -> Any:
 
 
 class _Head(io.RawIOBase):
-    """The first bytes of a file."""
+    """The first bytes of a file, as a file object."""
 
     def __init__(self, file: str, size: int) -> None:
         self._file, self._left = open(file, "rb"), size  # noqa: SIM115, PTH123
@@ -246,7 +246,7 @@ def _require(file: str, names: Sequence[str], columns: KeyedColumns) -> None:
 
 
 def arrow_type(name: str) -> Any:
-    """The Arrow type that ``KeyedColumns`` calls so."""
+    """Return the Arrow type for a type name of ``KeyedColumns``."""
     pa = pyarrow()
     if name.startswith("timestamp"):
         _, _, zone = name.removesuffix("]").partition("tz=")
@@ -255,7 +255,7 @@ def arrow_type(name: str) -> Any:
 
 
 def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool, missing: bool) -> Batch:
-    """The good rows of an Arrow batch, every column as the kernels take it."""
+    """Return the valid rows of an Arrow batch, with columns in kernel types."""
     pa = pyarrow()
     keys = _column(table, columns.key)
     if pa.types.is_dictionary(keys.type):

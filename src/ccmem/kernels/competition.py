@@ -1,35 +1,35 @@
-"""Who wins: similarity and distance of a sample to every unit, and the K best matching units.
+"""Competition: similarity or distance of a sample to every unit, and the K best matching units.
 
-Sums have a fixed order, so that a result never depends on the processor, on the chunk it came in, or on which kernel
-asked for it: lane ``l`` adds up the terms whose index is ``l`` modulo 32, first to last, and the 32 lanes are then
-folded in halves. That is what a vector unit does anyway, so it costs nothing, and it makes "bit for bit" a promise
-that tests can hold us to. Terms are formed in the type of the data; sums are handed on as doubles.
-
-Ties go to the lowest index everywhere.
+Sums have a fixed order, so a result never depends on the processor, the chunk or the calling kernel: lane ``l`` adds
+the terms whose index is ``l`` modulo 32, first to last, and the 32 lanes are then folded in halves. Vector units work
+this way anyway, so the order is free, and it makes bit-identical results testable. Terms are computed in the type of
+the data; sums are returned as doubles. Ties go to the lowest index.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.lanes import ABSOLUTE, PRODUCT, ROWS, SQUARE, pair_sum, prefetch_row, row_sums
+from ccmem.kernels.lanes import ABSOLUTE, MINIMUM, PRODUCT, ROWS, SQUARE, pair_sum, prefetch_row, row_sums
 from ccmem.kernels.lanes import LANES as LANES
 
 dot = pair_sum(*PRODUCT)
 squared_distance = pair_sum(*SQUARE)
 manhattan_distance = pair_sum(*ABSOLUTE)
+minimum_sum = pair_sum(*MINIMUM)
 
 _dots = row_sums(*PRODUCT)
 _dots_and_square = row_sums(*PRODUCT, with_x=True)
 _squared_distances = row_sums(*SQUARE)
 _manhattan_distances = row_sums(*ABSOLUTE)
+_minimum_sums = row_sums(*MINIMUM)
 
 
 @kernel_in_place
 def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: FloatArray) -> None:
-    """``out[k]`` = :func:`dot` of ``x`` with row ``start + k``, for the rows before ``stop``; several rows a pass."""
+    """Set ``out[k]`` to the :func:`dot` product of ``x`` with row ``start + k`` for rows before ``stop``."""
     i = start
     while i + ROWS <= stop:
         k = i - start
@@ -44,10 +44,10 @@ def dots(prototypes: FloatArray, start: int, stop: int, x: FloatArray, out: Floa
 def dots_and_square(
     prototypes: FloatArray, start: int, stop: int, X: FloatArray, row: int, backwards: bool, out: FloatArray
 ) -> float:
-    """:func:`dots` with a row of ``X``, and what its dot product with itself is, which comes with the pass over it.
+    """Compute :func:`dots` with a row of ``X`` and the row's squared length in the same pass.
 
-    Going ``backwards`` every other time finds the prototypes read last still in the nearest cache. Meanwhile the next
-    row of ``X`` is fetched.
+    Alternating the direction (``backwards``) reuses the prototypes read last while they are in the nearest cache. The
+    next row of ``X`` is prefetched.
     """
     x = X[row]
     passes = (stop - start) // ROWS
@@ -67,9 +67,9 @@ def dots_and_square(
 
 @kernel_in_place
 def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
-    """Sum of \\|a - b\\|^p: the p-norm distance before its root (for p = inf, the largest difference).
+    """Return the sum of abs(a - b)^p, the p-norm distance before its root (for p = inf, the largest difference).
 
-    The competition compares these: the root keeps the order and would only round away differences.
+    The competition compares these values: the root preserves their order and would only round away differences.
     """
     if p == 2.0:
         return squared_distance(a, b)
@@ -87,9 +87,9 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
 
 @kernel_in_place
 def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: float, out: FloatArray) -> None:
-    """``out[i]`` = :func:`distance_power` of a row of ``X`` to prototype ``i``, for the first ``n``; several a pass.
+    """Set ``out[i]`` to the :func:`distance_power` of a row of ``X`` to prototype ``i`` for the first ``n`` prototypes.
 
-    Meanwhile the next row of ``X`` is fetched.
+    The next row of ``X`` is prefetched.
     """
     x = X[row]
     share = x.shape[0] // max(n // ROWS, 1) + 1
@@ -108,8 +108,20 @@ def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: 
 
 
 @kernel_in_place
+def minimum_sums(prototypes: FloatArray, n: int, x: FloatArray, out: FloatArray) -> None:
+    """Set ``out[i]`` to the sum of min(x, prototype i) for the first ``n`` prototypes; several rows share a pass."""
+    i = 0
+    while i + ROWS <= n:
+        out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _minimum_sums(prototypes, i, x)
+        i += ROWS
+    while i < n:
+        out[i] = minimum_sum(prototypes[i], x)
+        i += 1
+
+
+@kernel_in_place
 def root(power: float, p: float) -> float:
-    """The distance itself, from what :func:`distance_power` gives."""
+    """Return the distance for a value of :func:`distance_power`."""
     if p == 2.0:
         return float(np.sqrt(power))
     if p == 1.0 or p == np.inf:
@@ -119,15 +131,15 @@ def root(power: float, p: float) -> float:
 
 @kernel_in_place
 def unit_scale(x: FloatArray, epsilon: float) -> float:
-    """What to multiply ``x`` with for unit length: 1 / (\\|x\\| + epsilon)."""
+    """Return the factor that scales ``x`` to unit length: 1 / (norm(x) + epsilon)."""
     return 1.0 / (np.sqrt(dot(x, x)) + epsilon)
 
 
 @kernel_in_place
 def lowest(scores: FloatArray, n: int) -> int:
-    """Index of the smallest of the first ``n`` scores, ties to the lowest; -1 if there are none.
+    """Return the index of the smallest of the first ``n`` scores; ties go to the lowest index, -1 if there are none.
 
-    Four at a time and without branches, because nobody can predict where the smallest is.
+    Four scores at a time without branches, because branches on the position of the minimum would be mispredicted.
     """
     a = b = c = d = np.inf
     i = 0
@@ -146,7 +158,7 @@ def lowest(scores: FloatArray, n: int) -> int:
 
 @kernel_in_place
 def highest(scores: FloatArray, n: int) -> int:
-    """Index of the largest, likewise."""
+    """Return the index of the largest of the first ``n`` scores; ties go to the lowest index, -1 if there are none."""
     a = b = c = d = -np.inf
     i = 0
     while i + 4 <= n:
@@ -166,7 +178,7 @@ def highest(scores: FloatArray, n: int) -> int:
 def find_winners(scores: FloatArray, largest: bool, winners: IntArray) -> None:
     """Fill ``winners`` with the indices of the best scores: distinct, best first, ties to the lowest index.
 
-    An insertion into a list of K: no sorting, nothing allocated, one pass.
+    One pass inserts scores into a list of K, without sorting or allocation.
     """
     k = winners.shape[0]
     found = 0
@@ -183,8 +195,28 @@ def find_winners(scores: FloatArray, largest: bool, winners: IntArray) -> None:
         winners[place] = i
 
 
+@kernel_in_place
+def sort_units(scores: FloatArray, n: int, units: IntArray, scratch: IntArray) -> None:
+    """Fill ``units`` with all indices below ``n``, lowest score first, ties to the lowest index: a merge sort."""
+    for i in range(n):
+        units[i] = i
+    run = 1
+    while run < n:
+        for start in range(0, n, 2 * run):
+            i, middle = start, min(start + run, n)
+            j, stop = middle, min(start + 2 * run, n)
+            for place in range(start, stop):
+                left = j >= stop or (i < middle and scores[units[i]] <= scores[units[j]])
+                scratch[place] = units[i] if left else units[j]
+                i += left
+                j += not left
+        for i in range(n):
+            units[i] = scratch[i]
+        run *= 2
+
+
 def find_bmu(scores: FloatArray, n_winners: int = 1, winner_type: str = "max") -> IntArray:
-    """The K best matching units of one pre-activation vector (FindBMU, algorithm 1 of the paper).
+    """Return the K best matching units of one pre-activation vector (FindBMU, algorithm 1 of the paper).
 
     As printed, the algorithm overwrites a winner with the maximum and would find it again; here the winners are
     distinct, which is what it says it returns. Ties go to the lowest index.
@@ -208,7 +240,7 @@ def find_bmu(scores: FloatArray, n_winners: int = 1, winner_type: str = "max") -
 
 
 def encode(winners: IntArray, n_units: int) -> BoolArray:
-    """One-hot encoding of a set of winners: Enc(w, d_z) of the paper.
+    """Return the one-hot encoding of a set of winners: Enc(w, d_z) in the paper.
 
     >>> encode([3, 1], 4).astype(int)
     array([0, 1, 0, 1])
@@ -222,7 +254,7 @@ def encode(winners: IntArray, n_units: int) -> BoolArray:
 
 
 def similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: FloatArray) -> None:
-    """Cosine-like similarity of every row of ``X`` to every prototype."""
+    """Compute the cosine-like similarity of every row of ``X`` to every prototype."""
     _similarities(X, prototypes, epsilon, out, np.empty(len(prototypes)))
 
 
@@ -237,7 +269,7 @@ def _similarities(X: FloatArray, prototypes: FloatArray, epsilon: float, out: Fl
 
 
 def distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray) -> None:
-    """p-norm distance of every row of ``X`` to every prototype."""
+    """Compute the p-norm distance of every row of ``X`` to every prototype."""
     _distances(X, prototypes, p, out, np.empty(len(prototypes)))
 
 
@@ -251,7 +283,7 @@ def _distances(X: FloatArray, prototypes: FloatArray, p: float, out: FloatArray,
 
 
 def most_similar(X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray) -> None:
-    """The most similar competing prototype of every row (-1 where none competes)."""
+    """Find the most similar competing prototype of every row (-1 if none competes)."""
     _most_similar(X, prototypes, competes, epsilon, winners, np.empty(len(prototypes)))
 
 
@@ -271,7 +303,7 @@ def _most_similar(
 
 
 def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float, winners: IntArray) -> None:
-    """The nearest competing prototype of every row (-1 where none competes)."""
+    """Find the nearest competing prototype of every row (-1 if none competes)."""
     _nearest(X, prototypes, competes, p, winners, np.empty(len(prototypes)))
 
 

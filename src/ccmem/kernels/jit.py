@@ -1,26 +1,17 @@
-"""How ccmem compiles: one decorator, a cache that cannot go stale, a word when compiling takes long.
+"""Compilation of ccmem: one decorator, a cache that cannot become stale, and a notice when compiling is slow.
 
-numba's own file cache looks only at the file a kernel stands in, so that editing a helper elsewhere can leave a
-stale kernel behind. Here the cache folder is named after the content of that file and of all that it imports from the
-package: change one character there and the old folder is simply never looked at again.
-
-Private parts of numba are used here and in :mod:`ccmem.kernels.lanes` only; pyproject.toml names the versions that have
-them.
+Private parts of numba are used only here, in :mod:`ccmem.kernels.cache_files` and in :mod:`ccmem.kernels.lanes`;
+pyproject.toml restricts numba to the versions that have them.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import pickle
-import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numba
@@ -30,83 +21,54 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
-from ccmem._cache import cache_folder
-from ccmem.kernels.sources import source_digest
+from ccmem.kernels.cache_files import KernelFiles, cache_of, cache_root, warn_once
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_ENABLED = not numba.config.DISABLE_JIT
 _SLOW_COMPILE_SECONDS = 1.0
-_KEEP_SECONDS = 30 * 24 * 3600
-
-
-@cache
-def _cache_root() -> Path | None:
-    """Where compiled kernels are kept, or None if nothing can be written; what is long out of use is removed."""
-    try:
-        root = cache_folder("kernel")
-        root.mkdir(parents=True, exist_ok=True)
-        long_ago = time.time() - _KEEP_SECONDS
-        for old in root.iterdir():
-            if old.stat().st_mtime < long_ago:
-                shutil.rmtree(old, ignore_errors=True)
-        return root if os.access(root, os.W_OK) else None
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
-        return None
-
-
-@cache
-def _cache_of(source: str) -> Path | None:
-    """The folder for kernels of a source file, named after the content of all it depends on, and how it is compiled."""
-    root, file = _cache_root(), Path(source)
-    if root is None or not file.is_file():  # typed into a notebook, say
-        return None
-    try:
-        checked = "-checked" if numba.config.BOUNDSCHECK else ""  # numba's cache would take the one for the other
-        folder = root / f"{file.stem}-{source_digest(file)}{checked}"
-        folder.mkdir(exist_ok=True)
-        os.utime(folder)
-        return folder
-    except OSError:
-        return None
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` with numba: no Python inside, the interpreter lock released, IEEE float rules kept."""
+    """Compile ``function`` with numba in nopython mode, without the interpreter lock, with IEEE float rules."""
     return _compiled(function, counts_references=True)
 
 
 def kernel_in_place(function: Function) -> Function:
-    """As :func:`kernel`, for what allocates nothing: no references to arrays are counted then.
+    """Compile like :func:`kernel`, without reference counting, for functions that allocate nothing.
 
-    To count them, for a state of a dozen arrays that is handed from function to function, takes as long as several dot
-    products.
+    Refcounting a dozen arrays on every call costs several dot products.
     """
     return _compiled(function, counts_references=False)
 
 
 def kernel_apart(function: Function) -> Function:
-    """As :func:`kernel_in_place`, for arrays that share no memory, alone or in tuples.
+    """Compile like :func:`kernel_in_place`, for arguments whose arrays (alone or in tuples) share no memory.
 
-    A loop over many of them then becomes vector instructions. Otherwise LLVM would have to compare every pair of them
-    first, and gives up on more than a few.
+    LLVM can then vectorise a loop over many arrays. Otherwise it would have to emit an overlap check for every pair of
+    arrays, and it gives up beyond a few.
     """
     return _compiled(function, counts_references=False, apart=True)
 
 
-def _compiled(function: Function, counts_references: bool, apart: bool = False) -> Function:
+def checked_kernel(function: Function, allocates: bool = False) -> Function:
+    """Compile like :func:`kernel_in_place` (or :func:`kernel` if it ``allocates``), with IndexError for a bad index."""
+    return _compiled(function, counts_references=allocates, checked=True)
+
+
+def _compiled(function: Function, counts_references: bool, apart: bool = False, checked: bool = False) -> Function:
     if not JIT_ENABLED:
         return function
-    options = {"nopython": True, "boundscheck": None, "nogil": True, "error_model": "numpy", "_nrt": counts_references}
+    options: dict[str, Any] = {"nopython": True, "boundscheck": checked or None, "nogil": True, "error_model": "numpy"}
+    options["_nrt"] = counts_references
     return _Kernel(function, options, _ApartCompiler if apart else _PartCompiler)
 
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function that Python calls through a wrapper, from the cache, and other kernels as a part of themselves.
+    """Function with a Python wrapper and a cache file, which other kernels inline as a part.
 
-    numba would give every function that a kernel calls a wrapper, an optimisation and a cache file of its own. A part
-    has none of them: it is optimised where it ends up. Neither is it compiled once more for every constant it is
-    called with.
+    numba would give every function that a kernel calls a wrapper, a separate optimisation and a cache file. A part has
+    none of these: it is optimised inside the calling kernel. It is also not recompiled for every constant argument.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], part_compiler: Any) -> None:
@@ -124,17 +86,19 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
             return super().compile(signature)
 
     def _open_cache(self) -> None:
-        folder = _cache_of(self.py_func.__code__.co_filename)
+        folder = cache_of(self.py_func.__code__.co_filename)
         if folder is None:
             return
         previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)  # read once, while the cache is made
+        numba.config.CACHE_DIR = str(folder)  # read once, while the cache object is created
         try:
             self._cache = _KernelCache(self.py_func)
+        except (OSError, RuntimeError) as problem:  # numba tests write access
+            warn_once(f"kernels cannot be kept in {folder.parent} ({problem}): make room there")
         finally:
             numba.config.CACHE_DIR = previous
 
-    # What numba asks when it compiles a caller
+    # Methods that numba calls when it compiles a caller
 
     def get_call_template(self, arguments: Any, keywords: Any) -> Any:
         return self._part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
@@ -144,33 +108,51 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
 
 class _StoredKernel(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """What numba keeps of a kernel, without what only errors raised inside of numba's own functions would need."""
+    """Cached form of a kernel, without the environments that only errors inside numba's functions need."""
 
     def reduce(self, result: Any) -> Any:
         *kept, environments = result._reduce()
         return *kept, tuple(one for one in environments if not one.globals["__name__"].startswith("numba."))
 
     def rebuild(self, target_context: Any, stored: Any) -> Any:
-        if b"NRT_" in pickle.dumps(stored[0]):  # it allocates
+        if b"NRT_" in pickle.dumps(stored[0]):  # the kernel allocates
             rtsys.initialize(target_context)
         return super().rebuild(target_context, stored)
 
 
 class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """numba's cache, without what numba loads first to be able to compile: that takes longer than all the rest."""
+    """numba's cache without the eager loading of the compiler, which takes longer than loading a kernel."""
 
     _impl_class = _StoredKernel
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = KernelFiles(self._cache_path, self._impl.filename_base, stamp)
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        with self._guard_against_spurious_io_errors():
+        """Return the stored kernel, or None; files that cannot be loaded, for any reason, are removed."""
+        try:
             return self._load_overload(signature, target_context)
+        except Exception:
+            with suppress(OSError):
+                self._cache_file.discard()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Store a kernel; a failure such as a full disk only costs compile time in the next process."""
+        try:
+            self._save_overload(signature, data)
+        except Exception as problem:
+            self.disable()
+            warn_once(f"kernels cannot be kept in {cache_root()} ({problem}): make room there")
 
 
 class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Code of a kernel with all its parts, each linked once."""
 
     def finalize(self) -> None:
-        for library in self._linking_libraries:  # which grows meanwhile
+        for library in self._linking_libraries:  # the list grows during the loop
             if isinstance(library, _PartLibrary):
                 self._linking_libraries += [
                     part for part in library._linking_libraries if part not in self._linking_libraries
@@ -179,7 +161,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _LeanLibrary(_KernelLibrary):
-    """Likewise, of what counts no references: nothing is to be done before optimisation then."""
+    """Code of a kernel without reference counting, which needs no passes before optimisation."""
 
     def _optimize_final_module(self) -> None:
         optimise, options = self._codegen._module_pass_manager()
@@ -187,7 +169,7 @@ class _LeanLibrary(_KernelLibrary):
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is only linked into kernels: neither optimised by itself nor made into machine code."""
+    """Code that is only linked into kernels: neither optimised separately nor compiled to machine code."""
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -206,11 +188,11 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Only what raises errors or prints needs an environment; kernels do neither."""
+        """Do nothing: only code that raises errors or prints needs an environment, and kernels do neither."""
 
 
 class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Compiles into a :class:`_KernelLibrary`, or a lean one."""
+    """Compiler that produces a :class:`_KernelLibrary`, or a :class:`_LeanLibrary` without reference counting."""
 
     def __init__(
         self, typing_context: Any, target_context: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any
@@ -221,14 +203,14 @@ class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
 
 
 class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Compiles into a :class:`_PartLibrary`."""
+    """Compiler that produces a :class:`_PartLibrary`."""
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing_context, target_context, _PartLibrary(target_context.codegen(), "part"), *rest)
 
 
 class _ApartCompiler(_PartCompiler):
-    """The same, the arguments of which share no memory."""
+    """Compiler of parts whose arguments share no memory."""
 
     def __init__(
         self, typing_context: Any, target_context: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any
@@ -239,7 +221,7 @@ class _ApartCompiler(_PartCompiler):
 
 @contextmanager
 def _garbage_left_lying() -> Iterator[None]:
-    """No garbage collection meanwhile: numba makes a great many objects, nearly all of which stay."""
+    """Pause garbage collection: numba creates a great many objects, and nearly all of them stay alive."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -250,15 +232,15 @@ def _garbage_left_lying() -> Iterator[None]:
 
 
 def compiled_for(function: Function, *arguments: Any) -> Function:
-    """The machine code of a kernel for arguments of just these types, which it does not look at again.
+    """Return the machine code of a kernel for arguments of exactly these types, without type dispatch on each call.
 
-    For a state of a dozen arrays that look takes longer than learning a sample does.
+    For a state of a dozen arrays, type dispatch takes longer than learning a sample.
     """
     return function.compile(tuple(map(numba.typeof, arguments))) if JIT_ENABLED else function  # type: ignore[attr-defined]
 
 
 class _SayWhenSlow(event.Listener):  # type: ignore[misc]
-    """Tells a waiting person, once a process, that a compile and not the data is what takes time."""
+    """Listener that reports, once per process, that a slow compilation is the cause of a delay."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -283,7 +265,7 @@ class _SayWhenSlow(event.Listener):  # type: ignore[misc]
 
     def _say(self) -> None:
         self._said = True
-        kept = "once per machine" if _cache_root() is not None else "every time: the kernel cache cannot be written"
+        kept = "once per machine" if cache_root() is not None else "every time: the kernel cache cannot be written"
         print(f"ccmem: compiling kernels for this processor ({kept}) ...", file=sys.stderr, flush=True)
 
 

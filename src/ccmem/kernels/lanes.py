@@ -1,11 +1,10 @@
-"""Sums in lanes: the vector instructions under :mod:`ccmem.kernels.competition`, and what runs when the JIT is off.
+"""Lane sums: the vector instructions behind :mod:`ccmem.kernels.competition`, and their equivalent without the JIT.
 
-A sum of n terms has one order, whoever asks for it: lane ``l`` adds up the terms whose index is ``l`` modulo 32, first
-to last, and the 32 lanes are then folded in halves. Nothing here may change that order, nor contract a product and a
-sum into one instruction: "bit for bit" rests on both. What may change is how much work shares one pass over memory.
+A sum of n terms has one order: lane ``l`` adds the terms whose index is ``l`` modulo 32, first to last, and the 32
+lanes are then folded in halves. Code in this module must not change that order, nor contract a product and a sum into
+one instruction, because bit-identical results depend on both. The amount of work per pass over memory may change.
 
-Written as vector instructions, because LLVM may only vectorise a plain loop over floats if it is allowed to reorder
-the sum, and then the order would be its own choice.
+The code emits vector instructions because LLVM vectorises a plain loop over floats only if it may reorder the sum.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ccmem._typing import FloatArray
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import JIT_ENABLED
 
 LANES = 32
 ROWS = 5
-"""How many rows of a matrix share one pass over a vector: enough to hide latencies, few enough for the registers."""
+"""Matrix rows that share one pass over a vector: enough to hide latencies, few enough to fit the registers."""
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 def sum_in_python(terms: FloatArray) -> float:
-    """The lane sum without numba: what the compiled forms below must equal."""
+    """Compute the lane sum without numba; the compiled versions must equal it."""
     lanes = np.zeros(LANES, terms.dtype)
     for start in range(0, terms.size, LANES):
         part = terms[start : start + LANES]
@@ -41,7 +40,7 @@ def sum_in_python(terms: FloatArray) -> float:
 
 
 class _Pass:
-    """One pass over vectors of equal length, 32 elements at a time; ``step`` sees where, and how to load and store."""
+    """One pass over vectors of equal length, 32 elements at a time; ``step`` receives position, load and store."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any, size: Any) -> None:
         self.builder, self.dtype, self.size = builder, dtype, size
@@ -65,7 +64,7 @@ class _Pass:
             step()
 
     def load(self, data: Any) -> Any:
-        """The 32 elements at the current place; beyond the end of the vector nothing is read, and zeros are given."""
+        """Load the 32 elements at the current position; zeros beyond the end of the vector."""
         if self.mask is None:
             return self.builder.load(self._at(data), align=self._align)
         kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self.mask.type, self.vector])
@@ -79,7 +78,7 @@ class _Pass:
         self.builder.call(self._masked("store", kind), [value, self._at(data), _I32(self._align), self.mask])
 
     def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
-        """The 32 lanes folded in halves, by default to their sum, as a double."""
+        """Fold the 32 lanes in halves, by default to their sum, as a double."""
         combine = combine or self.builder.fadd
         builder, width = self.builder, LANES
         while width > 1:
@@ -105,7 +104,7 @@ Term = Callable[[Any, Any, Any], Any]
 
 
 def _emit_sums(context: Any, builder: Any, term: Term, dtype: Any, rows: Sequence[Any], x: Any, size: Any) -> list[Any]:
-    """Lane sums of ``term(row, x)`` for every row, in one pass over x."""
+    """Emit lane sums of ``term(row, x)`` for every row in one pass over x."""
     work = _Pass(context, builder, dtype, size)
     sums = [cgutils.alloca_once_value(builder, work.zero) for _ in rows]
 
@@ -123,7 +122,7 @@ def _array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
-    """A function ``f(a, b) -> float`` for kernels that sums ``term`` over two vectors."""
+    """Return a kernel function ``f(a, b) -> float`` that sums ``term`` over two vectors."""
     if not JIT_ENABLED:
         return np.errstate(over="ignore", invalid="ignore")(in_python)  # compiled sums do not warn either
 
@@ -138,18 +137,21 @@ def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
             raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
         return types.float64(a, b), emit
 
+    lane_sum.in_python = in_python
     return lane_sum
 
 
 def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) -> Any:
-    """A function ``f(matrix, first, x) -> ROWS floats`` for kernels: :func:`pair_sum` of ROWS rows in one pass.
+    """Return a kernel function ``f(matrix, first, x) -> ROWS floats``: :func:`pair_sum` of ROWS rows in one pass.
 
-    ``with_x`` adds that of x with itself, as the last of ROWS + 1.
+    ``with_x`` adds the sum of x with itself as the last of ROWS + 1.
     """
+
+    def sums_in_python(matrix: FloatArray, first: int, x: FloatArray) -> tuple[float, ...]:
+        return tuple(in_python(row, x) for row in [*matrix[first : first + ROWS], x][: ROWS + with_x])
+
     if not JIT_ENABLED:
-        return lambda matrix, first, x: tuple(
-            in_python(row, x) for row in [*matrix[first : first + ROWS], x][: ROWS + with_x]
-        )
+        return sums_in_python
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         matrix = _array(context, builder, signature.args[0], arguments[0])
@@ -167,6 +169,7 @@ def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) 
             raise TypeError(f"a contiguous matrix and vector of one type are needed, got {matrix} and {x}")
         return types.UniTuple(types.float64, ROWS + with_x)(matrix, types.int64, x), emit
 
+    lane_sums.in_python = sums_in_python
     return lane_sums
 
 
@@ -207,9 +210,12 @@ def _blend(typing_context: Any, target: Any, x: Any, keep: Any, gain: Any) -> An
     return types.float64(target, x, keep, gain), _emit_blend
 
 
+_blend.in_python = _blend_in_python
 blend = _blend if JIT_ENABLED else _blend_in_python
-"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place, what has faded (see
-:mod:`ccmem.kernels.update`) becoming 0; returns its squared length."""
+"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place; returns the squared length.
+
+Numbers whose square would be subnormal become 0 (see :mod:`ccmem.kernels.update`).
+"""
 
 
 def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -239,7 +245,7 @@ def _largest_sum(typing_context: Any, a: Any, b: Any) -> Any:
 
 
 largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(initial=-np.inf))
-"""``largest_sum(a, b)``: the largest a[i] + b[i], none of them NaN."""
+"""``largest_sum(a, b)``: the largest a[i] + b[i]; NaN is not allowed."""
 
 
 _LINE = 64
@@ -255,7 +261,7 @@ def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -
     step = _I64(_LINE * 8 // signature.args[0].dtype.bitwidth)
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], step, intp=_I64) as (column, _):
         line = builder.bitcast(builder.gep(row, [column]), byte)
-        builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # to be read, into the second level, as data
+        builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # for reading, into the second-level cache, as data
     return context.get_dummy_value()
 
 
@@ -266,9 +272,12 @@ def _prefetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any)
     return types.void(matrix, types.int64, types.int64, types.int64), _emit_prefetch
 
 
-prefetch_row = _prefetch if JIT_ENABLED else lambda matrix, row, start, stop: None
-"""``prefetch_row(matrix, row, start, stop)``: bring columns of a row that will be needed soon nearer. Beyond the end
-of the matrix it does no harm. A few lines at a time: the processor can wait for so many, and other reads queue up."""
+_prefetch.in_python = lambda matrix, row, start, stop: None
+prefetch_row = _prefetch if JIT_ENABLED else _prefetch.in_python
+"""``prefetch_row(matrix, row, start, stop)``: prefetch columns of a row that is needed soon.
+
+Harmless beyond the end of the matrix. Only a few lines at a time: the processor's queue is short.
+"""
 
 
 def _product(builder: Any, x: Any, y: Any) -> Any:
@@ -284,6 +293,10 @@ def _absolute(builder: Any, x: Any, y: Any) -> Any:
     return _magnitude(builder, builder.fsub(x, y))
 
 
+def _lesser(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+
 def _magnitude(builder: Any, value: Any) -> Any:
     bits = 32 if isinstance(value.type.element, ir.FloatType) else 64
     kind = ir.FunctionType(value.type, [value.type])
@@ -294,4 +307,5 @@ def _magnitude(builder: Any, value: Any) -> Any:
 PRODUCT = (_product, lambda a, b: sum_in_python(a * b))
 SQUARE = (_square, lambda a, b: sum_in_python((a - b) * (a - b)))
 ABSOLUTE = (_absolute, lambda a, b: sum_in_python(np.abs(a - b)))
-"""Terms of a sum: how to emit one, and the whole sum without numba."""
+MINIMUM = (_lesser, lambda a, b: sum_in_python(np.minimum(a, b)))
+"""Terms of a sum: the emitter of one term, and the whole sum without numba."""

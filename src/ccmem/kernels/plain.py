@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ccmem._typing import FloatArray
+from ccmem.core.typing import FloatArray
 
 
 def lane_sum(terms: FloatArray) -> float:

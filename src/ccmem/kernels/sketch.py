@@ -1,13 +1,12 @@
-"""Short stand-ins for long vectors, to rule out a match without looking at the vectors themselves.
+"""Sketches of long vectors, used to rule out matches without reading the vectors.
 
-With Q some orthonormal rows, a vector m becomes the sketch (Q m, |m - Q'Q m|). Sketches are as long as their vectors,
-and their products are never smaller: m . x = Qm . Qx + (rest of m) . (rest of x), and the last is at most the product
-of both lengths. A ball around the sketches of a whole block does the same for all of them at once, and where the data
-has no leading directions, a ball around the vectors themselves may still do. So if a sketch or a ball says "not similar
-enough", the vectors are not either, and where it says "perhaps", they are compared exactly. What Q is decides only how
-often that happens: the leading directions of what the memory holds rule out most.
+With Q some orthonormal rows, the sketch of a vector m is (Q m, |m - Q'Q m|). A sketch has the length of its vector, and
+products of sketches are upper bounds: m . x = Qm . Qx + (rest of m) . (rest of x), and the last term is at most the
+product of both lengths. A ball around the sketches of a block bounds all of them at once; where the data has no leading
+directions, a ball around the vectors themselves may still help. If a sketch or a ball excludes a match, the vectors do
+not match; otherwise they are compared exactly. Q only affects how often that happens.
 
-All of it is derived from the prototypes. A radius below 0 means "not sketched yet", and a Q of zeros is valid too.
+Everything here is derived from the prototypes. A radius below 0 means "not sketched yet"; a Q of zeros is valid too.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ import math
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import dot, dots, squared_distance
 from ccmem.kernels.jit import kernel
 
 DIRECTIONS = 31
-"""Rows of Q, if vectors have as many numbers: a sketch then is one more than that, 32, the lanes of a sum."""
+"""Rows of Q, if vectors are long enough; a sketch then has 32 numbers, the lanes of a sum."""
 WORTH_IT = 32
-"""With more blocks than this, sketching a block costs less than looking through all of them."""
+"""Number of blocks above which sketching a block costs less than searching all of them."""
 WORTH_SURROUNDING = 4
-"""Blocks with fewer slots get no ball around the slots themselves: it would cost about as much as they do."""
+"""Number of slots below which a block gets no ball around its slots, because it would cost as much as they do."""
 NOT_SKETCHED = -1.0
 _ROWS_FOR_BASIS = 2048
 LAST_FIT = 1024
-"""With more blocks than this, Q stays as it is: sketching all of them anew would be felt."""
+"""Number of blocks above which Q is no longer refitted, because sketching all of them again would take too long."""
 
 
 def fit_basis(prototypes: FloatArray, used: BoolArray, n_blocks: int) -> FloatArray:
-    """Q for these prototypes: their leading directions, or all directions there are, or zeros while there are few."""
+    """Return Q for these prototypes: their leading directions, all directions, or zeros while there are few."""
     n_features, dtype = prototypes.shape[1], prototypes.dtype
     q = min(n_features, DIRECTIONS)
     if q == n_features:
@@ -42,7 +41,7 @@ def fit_basis(prototypes: FloatArray, used: BoolArray, n_blocks: int) -> FloatAr
         return np.zeros((q, n_features), dtype)
     rows = np.flatnonzero(used)
     matrix = prototypes[rows[:: max(1, len(rows) // _ROWS_FOR_BASIS)]].astype(np.float64)
-    rng = np.random.default_rng(0)  # Q changes no result, and a generator of its own disturbs no other
+    rng = np.random.default_rng(0)  # Q affects no result, and a separate generator disturbs no other
     directions = rng.standard_normal((n_features, q))
     for _ in range(3):
         directions = np.linalg.qr(matrix.T @ (matrix @ directions))[0]
@@ -53,7 +52,7 @@ def fit_basis(prototypes: FloatArray, used: BoolArray, n_blocks: int) -> FloatAr
 
 @kernel
 def slack(basis: FloatArray) -> float:
-    """How far sketches may be off: for unit vectors, a bound on all rounding errors between them and exact sums.
+    """Return a bound on all rounding errors between sketches and exact sums of unit vectors.
 
     With u the rounding unit and L = width / 32 + 8: sums err by L u, the q numbers of Q m together by sqrt(q) L u, and
     Q is orthonormal up to 8 q u. Products of sketches have each of these at most twice; doubled once more for the rest.
@@ -67,7 +66,7 @@ def slack(basis: FloatArray) -> float:
 def sketch(
     basis: FloatArray, x: FloatArray, scale: float, squared_length: float, h: FloatArray, out: FloatArray
 ) -> None:
-    """Sketch of ``scale * x``, whose squared length is at most ``squared_length``; ``h`` is scratch space."""
+    """Sketch ``scale * x``, whose squared length is at most ``squared_length``; ``h`` is scratch space."""
     q = basis.shape[0]
     dots(basis, 0, q, x, h)
     inside = 0.0
@@ -75,7 +74,7 @@ def sketch(
         out[k] = h[k] * scale
         inside += float(out[k]) * float(out[k])
     rest = math.sqrt(max(0.0, squared_length - inside) + slack(basis))
-    out[q] = rest * (1.0 + 2.0 * np.finfo(basis.dtype).eps)  # rounded up, whatever the type
+    out[q] = rest * (1.0 + 2.0 * np.finfo(basis.dtype).eps)  # rounded up in either type
 
 
 @kernel
@@ -88,7 +87,7 @@ def sketch_block(
     start: int,
     stop: int,
 ) -> float:
-    """Sketch the slots of a block that have learned, and fill in the ball around them; return its radius."""
+    """Sketch the used slots of a block and the ball around them; return its radius."""
     h = np.empty(basis.shape[0])
     mean = np.zeros(centre.shape[0])
     used = 0
@@ -115,7 +114,7 @@ def sketch_block(
 def surround(
     basis: FloatArray, prototypes: FloatArray, wins: IntArray, middle: FloatArray, start: int, stop: int
 ) -> float:
-    """Fill in the mean of the slots of a block that have learned; return how far away the farthest of them is."""
+    """Compute the mean of the used slots of a block; return the distance of the farthest one."""
     middle[:] = 0
     used = 0
     for i in range(start, stop):

@@ -1,4 +1,4 @@
-"""What a piece of code depends on: its own file and every file of the package that it imports, however far."""
+"""Source dependencies of a module: its file and every file of the package that it imports, transitively."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IMPORT = re.compile(r"^(?:from (ccmem[\w.]*) import (\([^)]*\)|.*)|import (ccme
 
 
 def source_digest(*places: str | Path) -> str:
-    """Name of the exact source of these modules or files and of all they import, as 16 hexadecimal digits."""
+    """Return a digest of the source of these modules or files and their imports, as 16 hexadecimal digits."""
     digest = hashlib.sha256(numba.__version__.encode())
     for file in source_files(*places):
         digest.update(file.name.encode() + b"\0" + _content(file))
@@ -23,9 +23,9 @@ def source_digest(*places: str | Path) -> str:
 
 
 def source_files(*places: str | Path) -> list[Path]:
-    """The files of these modules and of all they import.
+    """Return the files of these modules and of their imports.
 
-    Imports inside functions do not count: they are there for what has no part in the results.
+    Imports inside functions do not count: they do not affect results.
     """
     files: set[Path] = set()
     found = [place if isinstance(place, Path) else _file_of(place) for place in places]
@@ -53,7 +53,7 @@ def _imported_by(file: Path) -> Iterator[Path | None]:
 
 @cache
 def _file_of(module: str) -> Path | None:
-    """Where a module of the package stands; None if the name is not that of a module."""
+    """Return the file of a module of the package, or None if the name is not a module."""
     path = _PACKAGE.joinpath(*module.split(".")[1:])
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():

@@ -1,15 +1,15 @@
-"""How a winner moves: the Hebbian move, the renormalising move, and what a win leaves behind.
+"""Updates: the Hebbian move, the renormalising move and the bookkeeping of a win.
 
-Moves are done in the type of the data; the numbers that steer them (rates, scales) are doubles, rounded once. What a
-move leaves so small that its square is no normal number (below 2^-63 in float32, 2^-511 in float64) becomes 0: weights
-of inputs that are always 0 would otherwise shrink until they are subnormal, and processors are many times slower then.
+Moves are computed in the type of the data; rates and scales are doubles, rounded once. Numbers whose square would be
+subnormal (below 2^-63 in float32, 2^-511 in float64) become 0: weights of inputs that are always 0 would otherwise
+shrink until they are subnormal, which slows processors down many times.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.lanes import blend
@@ -17,7 +17,7 @@ from ccmem.kernels.lanes import blend
 
 @kernel_in_place
 def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
-    """M <- M + rate (x - M), in place. With ``rate`` times a posterior it is the soft move of the iGMM."""
+    """Move a prototype: M <- M + rate (x - M), in place. A rate times a posterior gives the soft move of the iGMM."""
     number = prototype.dtype.type
     step, zero, least = number(rate), number(0.0), number(2.0**-63 if prototype.itemsize == 4 else 2.0**-511)
     for i in range(prototype.shape[0]):
@@ -36,7 +36,7 @@ def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> Non
 
 @kernel_in_place
 def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
-    """M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, where x' = scale * x has unit length."""
+    """Move a prototype: M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, with x' = scale * x."""
     keep = prototype.dtype.type(1.0 - rate)
     gain = prototype.dtype.type(rate * scale)
     _shrink(prototype, blend(prototype, x, keep, gain), epsilon)
@@ -44,13 +44,13 @@ def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate:
 
 @kernel_in_place
 def renormalise(prototype: FloatArray, epsilon: float) -> None:
-    """Bring ``prototype`` to unit length; a zero vector stays zero, also where ``epsilon`` is 0."""
+    """Scale ``prototype`` to unit length; a zero vector stays zero, even if ``epsilon`` is 0."""
     _shrink(prototype, dot(prototype, prototype), epsilon)
 
 
 @kernel_in_place
 def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
-    """M <- scale * x, in place."""
+    """Copy a scaled sample: M <- scale * x, in place."""
     factor = prototype.dtype.type(scale)
     for i in range(prototype.shape[0]):
         prototype[i] = factor * x[i]
@@ -58,6 +58,6 @@ def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
 
 @kernel_in_place
 def count_win(rates: FloatArray, wins: IntArray, unit: int, decay: float) -> None:
-    """One more win for ``unit``, and a smaller rate for its next one."""
+    """Count a win of ``unit`` and decay its rate."""
     rates[unit] *= decay
     wins[unit] += 1

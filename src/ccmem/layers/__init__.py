@@ -1,7 +1,7 @@
-"""Competitive features that other models stand on: layers, and a stack of them that streams as one model.
+"""Competitive feature layers, and a stack that streams layers and a model as one.
 
-A layer is a transformer that learns from the first samples of a stream and then stands still (``frozen_``), so that
-what is learned from its features stays true.
+A layer is a transformer that learns from the first samples of a stream. After that it is fixed (``frozen_``), so that
+models trained on its features remain valid.
 """
 
 from ccmem import registry

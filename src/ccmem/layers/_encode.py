@@ -1,4 +1,4 @@
-"""From an image to its features: responses, three winners a place, pooling; one pass, nothing kept between images."""
+"""Image features: responses, three winners per place, pooling, in one pass without state between images."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.layers._vectors import PLACES, TOGETHER, margins, pool
 
 NO_CONTRAST = 1e-5
-"""Patches that deviate by less than this, in parts of an image's largest number, may do so by rounding."""
+"""Relative contrast below which a deviation may be a rounding error."""
 
 
 class Plan(NamedTuple):
-    """What the shapes of image, patch and grid decide, and room for one image. Places are padded to whole vectors."""
+    """Index tables for the shapes of image, patch and grid, and a workspace for one image, padded to whole vectors."""
 
     size: IntArray
     """Height, width, channels, side of a patch, rows and columns of places."""
     offsets: IntArray
-    """Where the numbers of a patch are, from its first."""
+    """Offsets of the numbers of a patch from its first one."""
     row_shares: FloatArray
-    """Part that each row of the grid has in each row of places,"""
+    """Weight of each row of places in each row of the grid."""
     reach: IntArray
-    """and which rows of places these are: the first, and the one after the last."""
+    """First row of places, and the row after the last, of each row of the grid."""
     column_shares: FloatArray
     image: FloatArray
     sums: FloatArray
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
 
 def bilinear(n: int, cells: int) -> FloatArray:
-    """Share of each of n places in a row that each of ``cells`` cells gets: those of the two nearest centres."""
+    """Return the weight of each of n places in each of ``cells`` cells, shared between the two nearest centres."""
     at = np.clip((np.arange(n) + 0.5) * cells / n - 0.5, 0, cells - 1)
     return np.maximum(0, 1 - np.abs(at - np.arange(cells)[:, np.newaxis])).astype(np.float32)
 
@@ -72,7 +72,7 @@ def new_plan(height: int, width: int, channels: int, patch: int, grid: int, n_un
 
 @kernel_in_place
 def look_at(row: FloatArray, plan: Plan) -> float:
-    """Take in an image and the contrast of its patches; return the mean contrast, 0 if it is no more than rounding."""
+    """Load an image and the contrast of its patches; return the mean contrast, 0 if it is only rounding."""
     largest = 0.0
     for k in range(row.shape[0]):
         largest = max(largest, abs(row[k]))
@@ -88,7 +88,7 @@ def look_at(row: FloatArray, plan: Plan) -> float:
 
 @kernel_in_place
 def load_image(row: FloatArray, plan: Plan) -> None:
-    """Into ``image``: the image less the mean of each channel, channel after channel."""
+    """Store the image minus each channel's mean in ``image``, channel after channel."""
     channels = plan.size[2]
     plane = plan.size[0] * plan.size[1]
     for c in range(channels):
@@ -103,7 +103,7 @@ def load_image(row: FloatArray, plan: Plan) -> None:
 
 @kernel_in_place
 def measure_contrast(plan: Plan) -> None:
-    """Into ``contrast``: squared deviation from its mean of the patch at every place."""
+    """Store the squared deviation from its mean of the patch at every place in ``contrast``."""
     height, width, channels, patch, high, wide = plan.size
     across, across2, down, down2 = plan.sums[0], plan.sums[1], plan.sums[2], plan.sums[3]
     down[:] = 0
@@ -137,7 +137,7 @@ def measure_contrast(plan: Plan) -> None:
 
 @kernel_in_place
 def encode(X: FloatArray, units: FloatArray, softening: float, plan: Plan, out: FloatArray) -> None:
-    """Features of every image in ``X``; see :mod:`ccmem.layers.patch`."""
+    """Compute the features of every image in ``X``; see :mod:`ccmem.layers.patch`."""
     width, high, wide = plan.size[1], plan.size[4], plan.size[5]
     for r in range(X.shape[0]):
         mean = look_at(X[r], plan)
@@ -161,7 +161,7 @@ def encode(X: FloatArray, units: FloatArray, softening: float, plan: Plan, out: 
 
 @kernel_in_place
 def finish(features: FloatArray) -> None:
-    """To the power of 3/8, at unit length; zeros stay zeros."""
+    """Raise features to the power 3/8 and normalise them; zeros stay zeros."""
     total = 0.0
     for k in range(features.shape[0]):
         fourth = np.sqrt(np.sqrt(features[k]))
@@ -202,7 +202,7 @@ def learn_patches(state: Any, X: FloatArray, per_image: int, plan: Plan) -> None
 
 @kernel_in_place
 def golden_step(n: int) -> int:
-    """About 0.618 n, without a common divisor with n: steps of it visit all n places, evenly."""
+    """Return about 0.618 n, coprime to n, so that steps of this size visit all n places evenly."""
     step = max(int(0.618 * n), 1)
     while True:
         a, b = n, step
@@ -215,7 +215,7 @@ def golden_step(n: int) -> int:
 
 @kernel_in_place
 def take_patch(plan: Plan, start: int) -> None:
-    """Into ``patch``: the patch at a place, less its mean, at unit length."""
+    """Store the patch at a place, minus its mean and normalised, in ``patch``."""
     n, patch = plan.offsets.shape[0], plan.patch
     mean = 0.0
     for k in range(n):

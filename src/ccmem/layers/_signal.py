@@ -1,91 +1,91 @@
-"""Windows of a signal as a few numbers each, and how long a window should be.
+"""Features of the windows of a signal, and the choice of the window length.
 
 One channel of a window, x_1 ... x_w, with mean m, deviation s and z = (x - m) / s, becomes
 
     level m, spread ln s, skewness mean z^3, peakedness ln mean z^4, and for each band of frequencies ln (p + 1/1000),
 
 p the mean power |sum z e^(-2 pi i k t / w)|^2 / w of a band's frequencies k: 1-2, 3-4, 5-8, 9-16, 17-32, 33-64 turns a
-window, as far as there are. A window of two periods has the period itself in the first band, its double in the second,
-then octaves. Where a window begins within a period hardly matters to any of these, so a signal that goes on as before
-stays where it is, and a change of period or waveform moves it. z keeps shape apart from size; logarithms make both look
-more normal, and free of units.
+window, up to the highest frequency of the window. A window of two periods has the period in the first band, its double
+frequency in the second, then octaves. These features hardly depend on the phase at which a window begins, so they stay
+constant while the signal repeats, and move with a change of period or waveform. Standardising to z separates shape from
+size; logarithms bring the distributions closer to normal and remove units.
 
-How channels i and j go together is their correlation r_ij = mean z_i z_j, 0 where one stands still. Fisher's z makes
-it look more normal: F(r) = ln ((1 + r + 1/1000) / (1 - r + 1/1000)) / 2. Two to eight channels have F(r_ij) for every
-pair i < j. For more there would be too many pairs, so each channel i has
+The relation of channels i and j is their correlation r_ij = mean z_i z_j, 0 if one is constant. Fisher's z brings its
+distribution closer to normal: F(r) = ln ((1 + r + 1/1000) / (1 - r + 1/1000)) / 2. Two to eight channels have F(r_ij)
+for every pair i < j. More channels would have too many pairs, so each channel i has
 
     mean r_ij, ln (mean r_ij^2 + 1/1000), F(max |r_ij|), over the channels j that are at most 64 columns away.
 
-One pair among fifty moves the last, a channel that has a twin and finds another the second, one that turns its sign the
-first. What they do not show is which channels go together: a change of partners, or a pair that parts among many that
-stay, may leave all of them as they were.
+A new correlated pair among fifty channels moves the last feature, an additional partner of a paired channel moves the
+second, and a change of sign moves the first. These features do not identify the partner of a channel: an exchange of
+partners, or the loss of one among many correlated pairs, may leave all of them unchanged.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dots
 from ccmem.kernels.jit import kernel, kernel_in_place
 
 BAND_EDGES = (1, 3, 5, 9, 17, 33, 65)
 N_MOMENTS = 4
 _FLOOR = 1e-3
-"""Power of white noise is 1 at every frequency; below this part of it nothing is told apart."""
+"""Floor added to the power of a band; white noise has power 1 at every frequency."""
 _STILL = 1e-9
-"""A spread less than this part of the level is rounding."""
+"""Ratio of standard deviation to level below which a channel is constant up to rounding."""
 _LEAST_SPREAD = 1e-150
 PAIRED = 8
-"""Up to so many channels every pair has a feature of its own."""
+"""Largest number of channels for which every pair has a feature."""
 REACH = 64
-"""Columns between two channels that are still compared: time grows with the channels, not their square."""
+"""Largest distance, in columns, of two channels that are compared; time then grows linearly with the channels."""
 FALLBACK_PERIOD = 50
 _SURE, _HINT = 0.5, 0.2
-"""Autocorrelations at which a period is believed at once, and at the end of the search."""
+"""Autocorrelation that ends the search for a period at once, and the one that suffices at the end of the search."""
 
 
 def bands(window: int) -> IntArray:
-    """Edges of the bands of a window of this length: band i is frequencies ``edges[i]`` to ``edges[i + 1] - 1``."""
+    """Return the band edges for a window length: band i has frequencies ``edges[i]`` to ``edges[i + 1] - 1``."""
     top = window // 2
     kept = [edge for edge in BAND_EDGES if edge <= top]
     return np.array([*kept, min(top + 1, BAND_EDGES[len(kept)])] if len(kept) < len(BAND_EDGES) else kept)
 
 
 def waves(window: int) -> FloatArray:
-    """Cosines and sines of every frequency in the bands, one a row, in pairs."""
+    """Return cosines and sines of every frequency in the bands, one per row, in pairs."""
     k = np.arange(1, bands(window)[-1])
-    turns = np.outer(k, np.arange(window)) % window  # whole numbers: as exact for the last as for the first
+    turns = np.outer(k, np.arange(window)) % window  # integer arithmetic, exact for all rows
     angles = 2 * np.pi * turns / window
     return np.ascontiguousarray(np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(-1, window))
 
 
 def n_together(n_channels: int) -> int:
-    """How many features tell of channels together; they come after those of every channel."""
+    """Return the number of features of channel relations; they follow the features of single channels."""
     pairs = n_channels * (n_channels - 1) // 2
     return pairs if n_channels <= PAIRED else 3 * n_channels
 
 
 @kernel_in_place
-def _fisher(r: float) -> float:
+def fisher(r: float) -> float:
     return float(0.5 * np.log((1.0 + r + _FLOOR) / (1.0 - r + _FLOOR)))
 
 
 @kernel_in_place
 def _describe_pairs(shapes: FloatArray, products: FloatArray, out: FloatArray) -> None:
-    """The features of few channels together, pair after pair; their z are the rows of ``shapes``."""
+    """Store the features of all pairs of few channels; ``shapes`` holds the standardised rows z of the channels."""
     n_channels, window = shapes.shape
     place = 0
     for i in range(n_channels):
         dots(shapes, i + 1, n_channels, shapes[i], products)
         for k in range(n_channels - 1 - i):
-            out[place] = _fisher(products[k] / window)
+            out[place] = fisher(products[k] / window)
             place += 1
 
 
 @kernel_in_place
 def _describe_others(shapes: FloatArray, products: FloatArray, out: FloatArray) -> None:
-    """The features of many channels together, channel after channel."""
+    """Store the relation features of many channels, channel by channel."""
     n_channels, window = shapes.shape
     out[:] = 0.0
     for i in range(n_channels):
@@ -97,17 +97,17 @@ def _describe_others(shapes: FloatArray, products: FloatArray, out: FloatArray) 
                 out[3 * c] += r
                 out[3 * c + 1] += r * r
                 out[3 * c + 2] = max(out[3 * c + 2], abs(r))
-        n_others = stop - 1 - max(0, i - REACH)  # all of them have been added
+        n_others = stop - 1 - max(0, i - REACH)  # number of terms in the sums
         out[3 * i] /= n_others
         out[3 * i + 1] = np.log(out[3 * i + 1] / n_others + _FLOOR)
-        out[3 * i + 2] = _fisher(out[3 * i + 2])
+        out[3 * i + 2] = fisher(out[3 * i + 2])
 
 
 @kernel
 def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: IntArray, out: FloatArray) -> None:
-    """One row of ``out`` for every window, ``hop`` rows apart: what the module says, channel after channel.
+    """Store the features of every window in ``out``, one row per window, ``hop`` rows apart; see the module docstring.
 
-    What tells of channels together comes last.
+    Features are ordered channel by channel; relations between channels come last.
     """
     n_channels = rows.shape[1]
     shapes, products = np.empty((n_channels, window)), np.empty(max(table.shape[0], REACH))
@@ -123,7 +123,7 @@ def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: 
                 z[t] -= mean
                 square += z[t] * z[t]
             spread = np.sqrt(square / window)
-            if spread <= _STILL * abs(mean) or spread <= _LEAST_SPREAD:  # a channel that stands still
+            if spread <= _STILL * abs(mean) or spread <= _LEAST_SPREAD:  # a constant channel
                 spread = max(_STILL * abs(mean), _LEAST_SPREAD)
                 z[:] = 0.0
             third = fourth = 0.0
@@ -150,9 +150,10 @@ def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: 
 
 
 def find_period(rows: FloatArray) -> tuple[int, float]:
-    """The period of a signal in rows and how much of it repeats, by the mean autocorrelation of its channels.
+    """Return the period of a signal in rows and its autocorrelation, averaged over the channels.
 
-    The shortest lag, beyond the first zero, at which the autocorrelation peaks within a tenth of its highest peak.
+    The period is the shortest lag beyond the first zero whose autocorrelation peak is within a tenth of the highest
+    peak.
     """
     n = len(rows)
     deviations = rows - rows.mean(axis=0)
@@ -163,7 +164,7 @@ def find_period(rows: FloatArray) -> tuple[int, float]:
     size = 1 << (2 * n - 1).bit_length()
     spectrum = np.fft.rfft(deviations[:, moving] / lengths[moving], size, axis=0)
     sums = np.fft.irfft((np.abs(spectrum) ** 2).mean(axis=1), size)[: n // 3]
-    likeness = sums / (n - np.arange(n // 3))  # mean over the pairs there are
+    likeness = sums / (n - np.arange(n // 3))  # mean over the available pairs
     below = np.flatnonzero(likeness < 0)
     if not len(below):
         return FALLBACK_PERIOD, 0.0
@@ -176,7 +177,7 @@ def find_period(rows: FloatArray) -> tuple[int, float]:
 
 
 def choose_period(rows: FloatArray, last: bool) -> int | None:
-    """The period if it is sure enough to stop looking; on the ``last`` look what there is."""
+    """Return the period if its autocorrelation is high enough; the ``last`` search accepts a lower autocorrelation."""
     period, likeness = find_period(rows)
     if likeness >= _SURE and 4 * period <= len(rows):
         return period

@@ -1,8 +1,8 @@
-"""Three winners at every place, and their pooling: the vector instructions under :mod:`ccmem.layers._encode`.
+"""Three winners at every place and their pooling: the vector instructions behind :mod:`ccmem.layers._encode`.
 
-Every unit looks at 16 neighbouring places in one vector; the four best responses of each place stay in registers while
-the units go by, so that nothing is sorted and nothing branches. Written as vector instructions because LLVM does not
-find them: it gives up on loops over as many arrays as these.
+Every unit processes 16 neighbouring places in one vector; the four best responses of each place stay in registers, so
+nothing is sorted and nothing branches. The code emits vector instructions because LLVM does not vectorise loops over
+this many arrays.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.kernels.lanes import broadcast
 
 PLACES = 16
-"""Places in one vector: what reads or writes places needs room for whole vectors."""
+"""Places per vector; arrays of places are padded to whole vectors."""
 WINNERS = 3
 TOGETHER = 5
 """Units that share one read of the places: enough to hide latencies, few enough for the registers."""
@@ -30,7 +30,7 @@ _I32 = ir.IntType(32)
 
 
 class _Emitter:
-    """What both functions need: arrays, loops, vectors of ``lanes`` floats."""
+    """Shared emitter: arrays, loops and vectors of ``lanes`` floats."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, lanes: int) -> None:
         self.builder = builder
@@ -51,7 +51,7 @@ class _Emitter:
         return cgutils.for_range_slice(self.builder, start, stop, _I64(step), intp=_I64)
 
     def by_units(self, n_units: Any, body: Callable[[Any, int], None]) -> None:
-        """``body(first, n)`` for all units, several at a time as long as there are several."""
+        """Emit ``body(first, n)`` for all units, several at a time."""
         together = self.builder.sub(n_units, self.builder.urem(n_units, _I64(TOGETHER)))
         with self.loop(_I64(0), together, TOGETHER) as (unit, _):
             body(unit, TOGETHER)
@@ -77,7 +77,7 @@ class _Emitter:
         self.builder.store(value, self.pointer(data, index), align=4)
 
     def at(self, *terms: Any) -> Any:
-        """Sum of indices, each a value or a (factor, value) pair."""
+        """Emit the sum of indices, each a value or a (factor, value) pair."""
         total = _I64(0)
         for term in terms:
             total = self.builder.add(total, self.builder.mul(*term) if isinstance(term, tuple) else term)
@@ -87,7 +87,7 @@ class _Emitter:
         return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
 
     def fold(self, value: Any) -> Any:
-        """Sum of a vector's floats, by halves."""
+        """Emit the sum of a vector's floats by halves."""
         width = value.type.count
         while width > 1:
             width //= 2
@@ -165,7 +165,7 @@ def _emit_pool(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 
 
 def _typed(emit: Any, kinds: tuple[Any, ...], integer: int, integers: int) -> Any:
-    """Signature of a function whose arguments are float32 arrays but for an integer and an array of integers."""
+    """Return the signature of a function of float32 arrays, one integer and one array of integers."""
     for place, kind in enumerate(kinds):
         wanted = types.int64 if place == integers else types.float32
         if place != integer and (kind.layout != "C" or kind.dtype != wanted):
@@ -204,11 +204,13 @@ def _pool_in_python(
 
 
 margins = _margins if JIT_ENABLED else _margins_in_python
-"""``margins(image, units, offsets, count, out)``: by how much each unit's response at each place exceeds that of the
-fourth best there, 0 for all but the three winners. Place p sees ``image[p + offsets]``; ``count`` places are rounded up
-to whole vectors, for which ``image`` and the rows of ``out`` must have room."""
+"""``margins(image, units, offsets, count, out)``: store the excess of each unit's response at each place over the
+fourth best response there, 0 for all but the three winners. Place p sees ``image[p + offsets]``; ``count`` places are
+rounded up to whole vectors, for which ``image`` and the rows of ``out`` must have room.
+"""
 
 pool = _pool if JIT_ENABLED else _pool_in_python
-"""``pool(margins, row_length, row_parts, reach, column_parts, line, out)``: sums of each unit's margins over the cells
-of a grid, into ``out``. A place in row y and column x counts ``row_parts[g, y, x] column_parts[c, x]`` in cell (g, c);
-``reach`` holds the first row of each g and the one after its last. ``line`` is room."""
+"""``pool(margins, row_length, row_parts, reach, column_parts, line, out)``: store the sums of each unit's margins over
+the cells of a grid in ``out``. A place in row y and column x has weight ``row_parts[g, y, x] column_parts[c, x]`` in
+cell (g, c); ``reach`` holds the first row of each g and the row after its last. ``line`` is scratch space.
+"""

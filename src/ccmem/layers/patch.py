@@ -1,23 +1,23 @@
 """Competitive features of images: units that compete for every patch.
 
-Every channel of an image counts from its mean. Learning, from all patches x whose contrast is above the image's mean,
-less their mean and at unit length, of the first ``learning_images`` images:
+The mean of every channel of an image is subtracted first. Learning uses the patches x of the first ``learning_images``
+images whose contrast is above the image's mean contrast, minus their mean and scaled to unit length:
 
     the first patches with d[j].x < 0.9 for all units j so far become units
-    j    = argmax of d[j].x - 0.02 (M wins[j] / sum of wins - 1)        frequent winners stand back a little
+    j    = argmax of d[j].x - 0.02 (M wins[j] / sum of wins - 1)        frequent winners are slightly handicapped
     d[j] <- d[j] + (x - d[j]) / wins[j], at unit length
 
-Places of an image are taken in steps of about 0.618 of their number, so that ``patches_per_image`` of them are spread
-over it. Then the units stay as they are for good. Features of an image, at every place (stride 1):
+Places of an image are visited in steps of about 0.618 of their number, so that ``patches_per_image`` places are spread
+over the image. After learning the units are fixed. Features of an image, at every place (stride 1):
 
     s[j]  = d[j].x / sqrt(|x - mean(x)|^2 + softening * contrast)       contrast: mean of |x - mean(x)|^2 in the image
     a[j]  = s[j] - (4th largest s) for the three winners, else 0
     f     = a summed over the cells of a grid, each place shared by the nearest cells (bilinear)
     f    <- f^power, at unit length                                     power: 3/8
 
-Units that nothing was learned for are random; so are all with ``units="random"``, the control: that costs little on
-digits and clothes (docs/layers.md has figures), so it is the competition for places and not so much what the units look
-like that makes the features good. An image without contrast has features 0, whatever the units.
+Units without samples stay random, and so do all units with ``units="random"``, the control. Random units lose little
+accuracy on digits and clothes (docs/layers.md has figures), so the competition for places contributes more than the
+learned shapes. An image without contrast has features 0 for all units.
 
 >>> import numpy as np
 >>> bars = np.zeros((2, 6, 6))
@@ -34,23 +34,23 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ccmem._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ccmem._typing import FloatArray, IntArray
-from ccmem.estimator import SavedEstimator
-from ccmem.guard import learning, reading
-from ccmem.kernels.rows import check_finite, check_rows, columns_kept_on_error
+from ccmem.base.estimator import SavedEstimator
+from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
+from ccmem.core.allocation import aligned
+from ccmem.core.locking import learning, reading
+from ccmem.core.parameters import Rule, check_parameters, choice, integer, number
+from ccmem.core.sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
-from ccmem.memory import aligned
-from ccmem.parameters import Rule, check_parameters, choice, integer, number
 
 SEEN, UNITS = range(2)
-"""Places in ``counters``: images seen, units learned."""
+"""Indices into ``counters``: images seen, units learned."""
 COUNTERS = ("seen", "units")
 
 
 def _patches(image: FloatArray, side: int) -> FloatArray:
-    """Every patch, channel after channel, less its mean; shape (rows of places, columns of places, numbers)."""
+    """Return every patch, channel after channel, minus its mean; shape (rows of places, columns of places, numbers)."""
     planes = np.moveaxis(np.atleast_3d(image).astype(np.float64), 2, 0)
     planes = planes - planes.mean(axis=(1, 2), keepdims=True)
     windows = np.lib.stride_tricks.sliding_window_view(planes, (side, side), axis=(1, 2))
@@ -59,7 +59,7 @@ def _patches(image: FloatArray, side: int) -> FloatArray:
 
 
 def naive_units(images: FloatArray, units: FloatArray, side: int, per_image: int) -> tuple[FloatArray, list[int]]:
-    """The equations of learning, read aloud: units and wins after some images; ``units`` are those drawn."""
+    """Reference implementation of learning: units and wins after some images, starting from ``units``."""
     d, wins = list(units.astype(np.float64)), [0] * len(units)
     M, learned = len(d), 0
     for image in images:
@@ -81,7 +81,7 @@ def naive_units(images: FloatArray, units: FloatArray, side: int, per_image: int
 
 
 def naive_features(image: FloatArray, units: FloatArray, side: int, grid: int, softening: float) -> FloatArray:
-    """The equations of the features, read aloud."""
+    """Reference implementation of the features."""
     X = _patches(image, side)
     contrast = (X**2).sum(axis=2)
     f = np.zeros((len(units), grid, grid))
@@ -109,36 +109,36 @@ class PatchState(NamedTuple):
 
 
 class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A layer of competing units over the patches of images; its features suit any classifier or memory.
+    """Layer of units that compete for image patches; its features suit any classifier or memory.
 
     Parameters
     ----------
     n_units : int, default=40
-        How many units (M), at least 4.
+        Number of units (M), at least 4.
     patch_size : int, default=4
         Side of a patch.
     grid : int, default=4
         Side of the grid of cells that features are summed over: there are grid x grid x n_units features.
     softening : float, default=0.06
-        Patches of less contrast than this part of the image's mean count less. In parts, so that images may come in
-        any scale (0 to 1, 0 to 255, standardised), each in its own.
+        Contrast, as a fraction of the image's mean contrast, below which patches get less weight. The value is
+        relative, so images may have any scale (0 to 1, 0 to 255, standardised), also different scales.
     learning_images : int, default=100
-        How many images to learn from before the units stand still.
+        Number of images to learn from before the units are fixed.
     patches_per_image : int, default=100
-        How many patches of each of them, at most.
+        Largest number of patches to learn from per image.
     units : "learned" or "random", default="learned"
-        Whether units are learned, or stay as they were drawn.
+        Learned units, or random units that never change.
     image_shape : (height, width) or (height, width, channels), default=None
-        Shape of an image; rows of X are read as square and grey if not given, 784 numbers as 28 x 28.
+        Shape of an image; if not given, rows of X are square grey images, for example 28 x 28 for 784 numbers.
     random_state : int, Generator, RandomState or None, default=None
-        Where the first units come from.
+        Seed of the initial units.
 
     Attributes
     ----------
     units_ : array of shape (n_units, channels, patch_size, patch_size), a copy.
-    frozen_ : bool, whether the units stand still.
-    n_floats_ : int, how many numbers are kept.
-    working_floats_ : int, how many more are needed while an image is looked at.
+    frozen_ : bool, True if learning is finished and the units are fixed.
+    n_floats_ : int, number of floats kept.
+    working_floats_ : int, number of temporary floats needed to encode an image.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -180,13 +180,13 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn from the first images of ``X``. ``y`` is ignored."""
+        """Reset, then learn from the first images of ``X``. ``y`` is ignored."""
         self._learn(self._begin(X))
         return self
 
     @learning
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the images in ``X`` until there were ``learning_images``; later ones change nothing."""
+        """Learn from the images in ``X`` until ``learning_images`` were seen; later images change nothing."""
         if self.__sklearn_is_fitted__():
             self._check_settings()
             self._learn(self._check(X))
@@ -201,13 +201,13 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @reading
     def transform(self, X: Any) -> FloatArray:
-        """Features of every image, float32, with the units as they are now."""
+        """Return the features of every image as float32, computed with the current units."""
         self._require_start()
         return self._transform(self._check(X))
 
     @reading
     def transform_one(self, x: Any) -> FloatArray:
-        """Features of one image."""
+        """Return the features of one image."""
         return self.transform(np.asarray(x)[np.newaxis])[0]
 
     # Reading -----------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     @property
     @reading
     def units_(self) -> FloatArray:
-        """What each unit looks for, a copy of shape (n_units, channels, patch_size, patch_size)."""
+        """Units as a copy of shape (n_units, channels, patch_size, patch_size)."""
         self._require_start()
         side = int(self.patch_size)
         return self._state.units.reshape(len(self._state.units), -1, side, side).copy()
@@ -223,36 +223,36 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     @property
     @reading
     def win_counts_(self) -> IntArray:
-        """How many patches each unit has learned from, a copy."""
+        """Number of patches each unit has learned from, as a copy."""
         self._require_start()
         return self._state.wins.copy()
 
     @property
     def frozen_(self) -> bool:
-        """Whether the units stand still."""
+        """True if learning is finished and the units are fixed."""
         return self.still_needs_ == 0
 
     @property
     def still_needs_(self) -> int:
-        """How many more images the units will learn from."""
+        """Number of images the units will still learn from."""
         self._require_start()
         return max(int(self.learning_images) - int(self._state.counters[SEEN]), 0)
 
     @property
     def n_samples_seen_(self) -> int:
-        """How many images have been seen."""
+        """Number of images seen."""
         self._require_start()
         return int(self._state.counters[SEEN])
 
     @property
     def n_floats_(self) -> int:
-        """How many numbers are kept."""
+        """Number of floats kept."""
         self._require_start()
         return sum(array.size for array in self._state)
 
     @property
     def working_floats_(self) -> int:
-        """How many more numbers are needed while an image is looked at."""
+        """Number of temporary floats needed to encode an image."""
         self._require_start()
         return sum(array.size for array in (self._plans or [self._new_plan(self.image_shape_)])[0])
 
@@ -263,7 +263,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     # ---------------------------------------------------------------------------------------------------------------
 
     def _begin(self, X: Any) -> FloatArray:
-        """Validate the first images and start anew for images like them; if that fails, all stays as it was."""
+        """Validate the first images and reset for images of this shape; on error the state is unchanged."""
         check_parameters("PatchLayer", self._rules, vars(self))
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
@@ -290,7 +290,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return rows
 
     def _shape_of(self, X: Any) -> tuple[int, ...] | None:
-        """Shape of an image as ``image_shape`` or an array of images has it; None if neither does."""
+        """Return the shape of an image from ``image_shape`` or an array of images, or None."""
         shape = self.image_shape
         if shape is not None:
             whole = isinstance(shape, (tuple, list)) and all(integer(1)[0](n) for n in shape)
@@ -341,7 +341,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _transform(self, rows: FloatArray) -> FloatArray:
         out = np.empty((len(rows), self._n_features_out), np.float32)
         try:
-            plan = self._plans.pop()  # each thread works in room of its own
+            plan = self._plans.pop()  # each thread uses its own workspace
         except IndexError:
             plan = self._new_plan(self.image_shape_)
         encode(rows, self._state.units, float(self.softening), plan, out)
@@ -362,7 +362,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.base.storage import check_names, check_vector
 
         check_parameters("PatchLayer", self._rules, vars(self))
         check_names(
@@ -404,7 +404,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
 
 def _as_rows(X: Any) -> Any:
-    """Arrays of images as rows; anything else as it is."""
+    """Reshape arrays of images to rows; return anything else unchanged."""
     return np.asarray(X).reshape(len(X), -1) if np.ndim(X) in (3, 4) and len(X) else X
 
 

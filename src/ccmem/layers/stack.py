@@ -1,12 +1,12 @@
-"""Layers and what stands on them, as one model that streams.
+"""Layers and a classifier or memory on top of them, as one streaming model.
 
     x -> layer -> ... -> layer -> last          a classifier, or a memory
 
-A layer learns from the first samples only. Until all layers stand still their features would change, so the samples
-wait, with their labels, in a buffer; then they go through the finished layers to ``last`` in the order they came. A
-class that was seen only while a layer learned is therefore not lost. The buffer is bounded by what the layers need,
-counts among ``n_floats_`` while it exists, and is dropped when they stand still. Answers before that come from a copy
-that is built from the buffer.
+A layer learns from the first samples only, and its features change until it is fixed. Samples and labels are therefore
+buffered until all layers are fixed; then they pass through the layers to ``last`` in their original order. A class that
+appeared only while a layer learned is not lost. The size of the buffer is bounded by the number of samples that the
+layers need; the buffer is included in ``n_floats_``, and is freed when the layers are fixed. Earlier predictions come
+from a temporary copy of ``last`` that learns the buffered samples.
 
 >>> import numpy as np
 >>> from ccmem import DiscriminantClassifier, PatchLayer
@@ -25,18 +25,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from ccmem._sklearn import BaseEstimator, available_if, clone
-from ccmem._typing import FloatArray
-from ccmem.base import CompetitiveMemory
-from ccmem.estimator import SavedEstimator
-from ccmem.guard import learning, reading, share_guard
-from ccmem.kernels.rows import check_finite
-from ccmem.labels import check_labels, encode_labels, sorted_union
-from ccmem.layers.window import WindowLayer
-from ccmem.memory import Event
+from ccmem.base.estimator import SavedEstimator
+from ccmem.base.memory import CompetitiveMemory
+from ccmem.base.validation import check_finite
+from ccmem.core.events import Event
+from ccmem.core.labels import check_labels, encode_labels, sorted_union
+from ccmem.core.locking import learning, reading, share_guard
+from ccmem.core.sklearn import BaseEstimator, available_if, clone
+from ccmem.core.typing import FloatArray
+from ccmem.layers._windowed import WindowedLayer
 
 _ROWS_AT_ONCE = 64
-"""How many samples go through the layers together: features of so many are held at a time."""
+"""Number of samples that pass through the layers together; bounds the number of features held at a time."""
 
 
 def _last_has(method: str) -> Callable[[Any], bool]:
@@ -44,21 +44,23 @@ def _last_has(method: str) -> Callable[[Any], bool]:
 
 
 class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
-    """Layers and a classifier or memory on top, learned sample by sample as one model.
+    """Layers with a classifier or memory on top, learned sample by sample as one model.
 
     Parameters
     ----------
-    layers : sequence of layers, such as :class:`ccmem.PatchLayer`
-        From the data upwards. They are cloned, not changed; those that learn are ``layers_``.
+    layers : sequence of layers, such as :class:`ccmem.PatchLayer`, or one layer of windows
+        Layers in the order of the data flow. They are cloned, and the clones ``layers_`` learn. After a
+        :class:`ccmem.ShapeLayer` or :class:`ccmem.WindowLayer` a sample is a window: its label is the majority label of
+        its labelled rows, and there is one prediction per window.
     last : a classifier with ``partial_fit``, or a memory
-        What learns from the features; cloned too, as ``last_``.
+        Model that learns from the features. It is cloned, and the clone ``last_`` learns.
 
     Attributes
     ----------
-    layers_, last_ : what has learned.
-    waiting_ : int, how many samples wait for the layers to stand still.
-    n_floats_ : int, how many numbers are kept, samples that wait among them.
-    working_floats_ : int, how many more are needed while learning or answering.
+    layers_, last_ : the fitted layers and model.
+    waiting_ : int, number of samples buffered until the layers are fixed.
+    n_floats_ : int, number of floats kept, including buffered samples.
+    working_floats_ : int, number of temporary floats needed to learn or predict.
     """
 
     layers_: list[Any]
@@ -77,13 +79,13 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn the samples in ``X`` in order."""
+        """Reset, then learn the samples in ``X`` in order."""
         self._learn_anew(X, y, None)
         return self
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """Learn the samples in ``X`` in order; how a stream is cut into chunks changes nothing."""
+        """Learn the samples in ``X`` in order; the result does not depend on chunk boundaries."""
         if self.__sklearn_is_fitted__():
             self._teach(X, y, classes)
         else:
@@ -92,7 +94,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
-        """Learn one sample, with its label if it has one."""
+        """Learn one sample, with or without a label."""
         if self.__sklearn_is_fitted__() and self._layers_learned and not self._of_windows():
             features = self._features(self.layers_[0]._check(np.asarray(x)[np.newaxis]))[0]
             if isinstance(self.last_, CompetitiveMemory):
@@ -104,9 +106,9 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         self.partial_fit(np.asarray(x)[np.newaxis], labels)
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
-        """Call ``callback(event)`` for every new block and recall of the memory on top, while layers wait or later."""
+        """Call ``callback(event)`` for every new block and recall of the memory, also before the layers are fixed."""
         tell = callback
-        if self._of_windows():  # steps count rows, as everywhere
+        if self._of_windows():  # steps count rows everywhere
 
             def tell(event: Event) -> Any:
                 return callback(self._in_rows(event))
@@ -118,24 +120,19 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         return callback
 
     def _learn_anew(self, X: Any, y: Any, classes: Any) -> None:
-        """Learn a first chunk in a copy, so that one that cannot be learned leaves no trace."""
+        """Learn the first chunk in a copy, so that a chunk that raises leaves the model unchanged."""
         fresh = clone(self)
-        share_guard(self, fresh)  # so that events are told when all is done
+        share_guard(self, fresh)  # events are reported when learning is complete
         fresh._teach(X, y, classes)
         self._adopt(fresh)
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
-        """Learn a chunk; nothing changes unless all of it can be learned."""
+        """Learn a chunk, or raise and leave the state unchanged."""
         if not self.__sklearn_is_fitted__():
             self._begin()
         first = self.layers_[0]
         if self._of_windows():
-            if y is not None:
-                raise ValueError("Stack: windows of a signal are learned without labels; leave out y")
-            windows = first.push(X)
-            self._layers_learned = first.frozen_
-            if len(windows):
-                self.last_.partial_fit(windows)
+            self._teach_windows(X, y, classes)
             return
         rows = first._check(X) if first.__sklearn_is_fitted__() else first._begin(X)
         labels, codes, values = self._check_labels(y, len(rows), classes)
@@ -149,13 +146,40 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         for start in range(done, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             features = self._features(rows[part])
-            if coded and self._knows(classes):  # labels are looked at once, and not for every few rows
+            if coded and self._knows(classes):  # encode labels once, not once per few rows
                 self.last_._teach_coded(features, codes[part], values)
             else:
                 self._teach_last(self.last_, features, None if labels is None else labels[part])
 
+    def _teach_windows(self, X: Any, y: Any, classes: Any) -> None:
+        """Learn the windows completed by the rows of ``X``; labels are buffered as long as their rows."""
+        layer = self.layers_[0]
+        if isinstance(self.last_, CompetitiveMemory):
+            if y is not None:
+                raise ValueError("Stack: a memory learns windows of a signal without labels; leave out y")
+            windows, labels = layer.push(X), None
+        else:
+            labels = self._check_labels(y, len(X), classes)[0]
+            windows = layer.push(X)
+            waiting = [*self._labels, *([None] * len(X) if y is None else labels)]
+            done = len(windows) * (layer.hop_ or 0)
+            self._labels = waiting[done:]
+            labels = self._labels_of_windows(waiting) if len(windows) else None
+        self._layers_learned, self._classes = layer.frozen_, classes
+        if len(windows):
+            self._teach_last(self.last_, windows, labels)
+
+    def _labels_of_windows(self, y: Any) -> Any:
+        """Return the label of every window from the labels of its rows, None for a window without a label."""
+        labels, missing = check_labels(y, len(y), getattr(self.last_, "unlabeled", None))
+        values = np.unique(labels[~missing])
+        codes = self.layers_[0].labels_of_windows(encode_labels(labels, missing, values))
+        found = np.full(len(codes), None, object)
+        found[codes >= 0] = values[codes[codes >= 0]]
+        return found
+
     def _knows(self, classes: Any) -> bool:
-        """Whether ``last`` has begun and need not be told of ``classes``."""
+        """True if ``last`` has started and already knows ``classes``."""
         known = getattr(self.last_, "classes_", None)
         return known is not None and (classes is None or bool(np.isin(classes, known).all()))
 
@@ -167,9 +191,8 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
                 raise TypeError(f"Stack: {layer!r} is not a layer; pass one such as PatchLayer()")
         if not hasattr(self.last, "partial_fit"):
             raise TypeError(f"Stack: last={self.last!r} cannot learn from a stream: it has no partial_fit")
-        alone = len(self.layers) == 1 and isinstance(self.last, CompetitiveMemory)
-        if not alone and any(isinstance(layer, WindowLayer) for layer in self.layers):
-            raise TypeError("Stack: a WindowLayer stands alone, below a memory")
+        if len(self.layers) > 1 and any(isinstance(layer, WindowedLayer) for layer in self.layers):
+            raise TypeError("Stack: a layer of windows must be the only layer; pass [ShapeLayer()] or [WindowLayer()]")
         self.layers_ = [clone(layer) for layer in self.layers]
         self.last_ = clone(self.last)
         share_guard(self, self.last_)
@@ -180,13 +203,13 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         self._provisional = None
 
     def _of_windows(self) -> bool:
-        return bool(self.layers) and isinstance(self.layers[0], WindowLayer)
+        return bool(self.layers) and isinstance(self.layers[0], WindowedLayer)
 
     def _in_rows(self, event: Event) -> Event:
         return self.layers_[0].event_in_rows(event) if self._of_windows() else event
 
     def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any, Any]:
-        """Labels that ``last`` will not refuse, also after those that wait; as places among their values, too."""
+        """Return labels that ``last`` accepts together with the buffered ones, and their codes."""
         if isinstance(self.last_, CompetitiveMemory):
             return None, None, None
         unlabeled = getattr(self.last_, "unlabeled", None)
@@ -202,7 +225,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         return labels, codes, values
 
     def _hold_until_layers_learned(self, rows: FloatArray, labels: Any, classes: Any) -> int:
-        """Let rows wait until the layers stand still, then teach ``last`` all of them; return how many were used."""
+        """Buffer rows until the layers are fixed, then teach ``last`` all of them; return the number of rows used."""
         used = 0
         while used < len(rows) and not self._layers_learned:
             part = slice(used, used + self._still_needed())
@@ -226,7 +249,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         return 0
 
     def _teach_layers(self) -> bool:
-        """Teach every layer the rows that wait and that it has not seen, as long as those below stand still."""
+        """Teach every layer the buffered rows that it has not seen, as long as all layers below are fixed."""
         inputs = self._rows
         for layer in self.layers_:
             new = inputs[layer.n_samples_seen_ if layer.__sklearn_is_fitted__() else 0 :]
@@ -259,7 +282,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     @reading
     def transform(self, X: Any) -> FloatArray:
-        """Features of every sample, as the layers give them now."""
+        """Return the features of every sample, computed with the current layers."""
         self._require_start()
         if self._of_windows():
             return self.layers_[0].transform(X)
@@ -267,30 +290,38 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     @reading
     def predict(self, X: Any) -> Any:
-        """What ``last`` answers to every sample: its label, or the best matching unit of a memory."""
+        """Return the prediction of ``last`` for every sample: a label, or the best matching unit of a memory."""
         return self._ask("predict", X)
 
     @reading
     def predict_one(self, x: Any) -> Any:
-        """As :meth:`predict`, for one sample."""
+        """Return the prediction for one sample, as :meth:`predict` does."""
         return self.predict(np.asarray(x)[np.newaxis])[0]
 
     @available_if(_last_has("predict_proba"))  # type: ignore[untyped-decorator]
     @reading
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of every class for every sample."""
+        """Return the probability of every class for every sample."""
         return self._ask("predict_proba", X)
 
     @reading
     def score(self, X: Any, y: Any) -> float:
-        """Part of the samples whose label is predicted."""
+        """Return the accuracy; with windows, the accuracy over the windows that have a label."""
+        if self._of_windows():
+            y = self._labels_of_windows(y)
+            return float(np.mean((self.predict(X) == y)[y != np.array(None)]))
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def _ask(self, method: str, X: Any) -> Any:
         self._require_start()
         ask = getattr(self._last_now(), method)
-        if self._of_windows():  # one answer a window: see WindowLayer.transform
-            return ask(self.layers_[0].transform(X))
+        if self._of_windows():  # one prediction per window
+            windows = self.layers_[0].transform(X)
+            if not len(windows):
+                raise ValueError(
+                    f"Stack: {len(X)} rows are fewer than a window of {self.layers_[0].window_}; give more"
+                )
+            return ask(windows)
         rows = self.layers_[0]._check(X)
         parts = [
             ask(self._features(rows[start : start + _ROWS_AT_ONCE])) for start in range(0, len(rows), _ROWS_AT_ONCE)
@@ -298,7 +329,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(parts)
 
     def _last_now(self) -> Any:
-        """``last_``; while samples wait, one that has learned them from the layers as they are."""
+        """Return ``last_`` or, while samples are buffered, a copy that has learned them from the current layers."""
         if self._layers_learned:
             return self.last_
         if self._provisional is None:
@@ -311,7 +342,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @property
     @reading
     def events_(self) -> list[Event]:
-        """Events of the memory on top; behind windows, each has the step of the row that completed its window."""
+        """Events of the memory; with windows, each has the step of the row that completed its window."""
         self._require_start(AttributeError)
         last = self._last_now()
         return [self._in_rows(event) for event in getattr(last, "memory_", last).events_]
@@ -319,7 +350,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @property
     @reading
     def waiting_(self) -> int:
-        """How many samples wait for the layers to stand still."""
+        """Number of samples buffered until the layers are fixed."""
         self._require_start()
         if self._of_windows():
             return 0 if self._layers_learned else len(self.layers_[0]._rows)
@@ -328,7 +359,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @property
     @reading
     def classes_(self) -> Any:
-        """The labels seen so far, sorted, if ``last`` is a classifier."""
+        """Labels seen so far, sorted, if ``last`` is a classifier."""
         self._require_start(AttributeError)
         return self._last_now().classes_
 
@@ -341,7 +372,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @property
     @reading
     def n_floats_(self) -> int:
-        """How many numbers are kept, samples that wait among them."""
+        """Number of floats kept, including buffered samples."""
         self._require_start()
         started = [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
         return sum(part.n_floats_ for part in started) + self._rows.size + len(self._labels)
@@ -349,14 +380,14 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @property
     @reading
     def working_floats_(self) -> int:
-        """How many more numbers are needed while learning or answering."""
+        """Number of temporary floats needed to learn or predict."""
         self._require_start()
         started = [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
         features = sum(_ROWS_AT_ONCE * layer._n_features_out for layer in self.layers_)
         return sum(getattr(part, "working_floats_", 0) for part in started) + features
 
     def _adopt(self, fresh: Self) -> None:
-        """Take over all that ``fresh`` has learned."""
+        """Take over the complete learned state of ``fresh``."""
         names = ("layers_", "last_", "_rows", "_labels", "_classes", "_layers_learned", "_provisional")
         self.__dict__.update((name, vars(fresh)[name]) for name in names)
         share_guard(self, self.last_)
@@ -375,7 +406,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.persistence.memories import check_names, check_vector
+        from ccmem.base.storage import check_names, check_vector
 
         check_names("Stack", fields, ("layers_", "last_", "rows", "labels", "classes", "layers_learned"))
         layers, last, rows, labels = (fields[name] for name in ("layers_", "last_", "rows", "labels"))
@@ -388,11 +419,12 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         if not (isinstance(rows, np.ndarray) and rows.dtype == np.float32 and rows.ndim == 2):
             raise ValueError("Stack: the samples that wait are damaged")
         learned = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
-        if fields["layers_learned"] is not learned or (learned and len(rows)) or len(labels) not in (0, len(rows)):
+        waiting = layers[0]._rows if isinstance(layers[0], WindowedLayer) else rows
+        if fields["layers_learned"] is not learned or (learned and len(rows)) or len(labels) not in (0, len(waiting)):
             raise ValueError("Stack: the samples that wait do not fit its layers")
-        if learned and isinstance(layers[0], WindowLayer):
+        if learned and isinstance(layers[0], WindowedLayer):
             n = layers[0]._n_features_out
-            if getattr(last, "n_features_in_", n) != n:  # windows of several channels have had fewer features
+            if getattr(last, "n_features_in_", n) != n:  # older checkpoints may have fewer features
                 raise ValueError(
                     f"Stack: its memory has learned {last.n_features_in_} features of windows that have {n}"
                 )

@@ -2,6 +2,7 @@
 
 from ccmem.metrics.conformity import conformity
 from ccmem.metrics.events import EventScore, score_events
+from ccmem.metrics.maps import quantisation_error, topographic_error
 from ccmem.metrics.retention import (
     average_accuracy,
     backward_transfer,
@@ -21,7 +22,9 @@ __all__ = [
     "covering",
     "forgetting_best_to_last",
     "forgetting_first_to_last",
+    "quantisation_error",
     "regimes",
     "score_events",
     "score_recording",
+    "topographic_error",
 ]

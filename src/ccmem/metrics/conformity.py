@@ -1,4 +1,4 @@
-"""How well predicted groups conform to true classes: FMI, ARI and V-measure, by scikit-learn.
+"""Agreement of predicted groups with true classes: FMI, ARI and V-measure, from scikit-learn.
 
 >>> conformity([0, 0, 1, 1], [1, 1, 0, 0])
 {'FMI': 1.0, 'ARI': 1.0, 'V-M': 1.0}
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def conformity(true_classes: Any, predicted_groups: Any) -> dict[str, float]:
-    """Fowlkes-Mallows index, adjusted Rand index and V-measure; names of groups do not matter."""
+    """Return the Fowlkes-Mallows index, adjusted Rand index and V-measure; group names do not matter."""
     from sklearn.metrics import adjusted_rand_score, fowlkes_mallows_score, v_measure_score
 
     return {

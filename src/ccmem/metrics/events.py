@@ -1,4 +1,4 @@
-"""How well events tell what happened: detection delay, missed changes, false alarms, recalls of the right block.
+"""Scores of events against known changes: delay, missed changes, false alarms, correct recalls.
 
 A change at step c is found by the first event at or after c, before the next change and within ``max_delay`` samples;
 every further event until the next change is a false alarm. Where the task that begins is known, each block stands for
@@ -13,11 +13,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ccmem.memory import Event
+from ccmem.core.events import Event
 
 
 class EventScore(NamedTuple):
-    """What :func:`score_events` found."""
+    """Result of :func:`score_events`."""
 
     changes: int
     found: int
@@ -30,23 +30,23 @@ class EventScore(NamedTuple):
     right_recalls: int | None
     """Returns that led to a block of the right task."""
     onset_errors: tuple[int, ...] = ()
-    """For each found change, how many samples too late (or, negative, too early) the event's onset is."""
+    """Samples by which each detected change's onset is too late (negative: too early)."""
     onsets_covered: int = 0
-    """Found changes that lie within the event's uncertainty of its onset."""
+    """Detected changes that lie within the event's uncertainty of its onset."""
 
     @property
     def mean_delay(self) -> float | None:
-        """Mean of the delays, None without any."""
+        """Mean delay, or None without detections."""
         return statistics.fmean(self.delays) if self.delays else None
 
     @property
     def median_delay(self) -> float | None:
-        """Median of the delays, None without any."""
+        """Median delay, or None without detections."""
         return statistics.median(self.delays) if self.delays else None
 
     @property
     def median_onset_error(self) -> float | None:
-        """Median of how far onsets are off, either way; None without any."""
+        """Median absolute onset error, or None without detections."""
         return statistics.median(map(abs, self.onset_errors)) if self.onset_errors else None
 
 
@@ -118,5 +118,5 @@ def score_events(
 
 
 def _event(line: dict[str, Any]) -> Event:
-    """An event from its line in a file; those of earlier versions say nothing of uncertainty."""
+    """Parse an event from a line of a file; older files lack the uncertainty."""
     return Event(**{name: line[name] for name in Event._fields if name in line or name not in Event._field_defaults})

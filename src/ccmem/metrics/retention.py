@@ -1,4 +1,4 @@
-"""What is kept and what is lost, from a task matrix R: R[i, j] is the accuracy on task j after learning task i.
+"""Retention metrics of a task matrix R, where R[i, j] is the accuracy on task j after learning task i.
 
 Two different numbers are called BWT in the literature, and two "forgetting"; here each has its own name.
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import FloatArray
+from ccmem.core.typing import FloatArray
 
 
 def _task_matrix(R: Any) -> FloatArray:
@@ -56,7 +56,7 @@ def forgetting_first_to_last(R: Any) -> float:
 
 
 def forgetting_best_to_last(R: Any) -> float:
-    """Mean loss from the best accuracy a task ever had, since it was learned, to the end (Chaudhry)."""
+    """Mean loss from the best accuracy since a task was learned to the end (Chaudhry et al. 2018)."""
     matrix = _task_matrix(R)
     losses = [matrix[task:, task].max() - matrix[-1, task] for task in range(len(matrix) - 1)]
     return float(np.mean(losses)) if losses else 0.0

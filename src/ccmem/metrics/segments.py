@@ -1,4 +1,4 @@
-"""How well change points and regimes of a recording were told: covering, and onset, return, false and repeated alarms.
+"""Scores of segmentations and recordings: covering, detected faults and returns, false and repeated alarms.
 
 The covering of a segmentation (van den Burg and Williams 2020, after Arbelaez et al. 2010) asks of every true segment A
 for the found segment A' that is most like it, and averages the overlaps |A n A'| / |A u A'| by the length of A:
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 def covering(true_changes: Iterable[int], found_changes: Iterable[int], n_rows: int) -> float:
-    """Covering of the true segments of ``n_rows`` rows by those between ``found_changes``; 1 is perfect.
+    """Return the covering of the true segments of ``n_rows`` rows by the found ones; 1 is perfect.
 
     A change at row c begins a segment there; changes at 0, beyond the end, or given twice make no segment.
 
@@ -40,12 +40,12 @@ def _borders(changes: Iterable[int], n_rows: int) -> list[int]:
 
 
 class RecordingScore(NamedTuple):
-    """What :func:`score_recording` found."""
+    """Result of :func:`score_recording`."""
 
     onset: bool
-    """Whether the fault was noticed before the return."""
+    """True if an event occurred between the fault and the return."""
     returned: bool | None
-    """Whether the return was noticed; None if the recording has none."""
+    """True if an event occurred after the return; None if the recording has no return."""
     false: int
     """Events after the warm-up, before the fault."""
     repeated: int
@@ -56,7 +56,7 @@ class RecordingScore(NamedTuple):
 
 
 def score_recording(steps: Sequence[int], onset: int, return_at: int | None, *, warm_up: int = 0) -> RecordingScore:
-    """Score event ``steps`` of a recording that is normal, faulty from row ``onset``, and normal from ``return_at``.
+    """Score event ``steps`` of a recording that is normal, faulty from row ``onset`` and normal from ``return_at``.
 
     Events before row ``warm_up`` count for nothing.
 
@@ -81,7 +81,7 @@ def score_recording(steps: Sequence[int], onset: int, return_at: int | None, *, 
 
 
 def regimes(events: Iterable[tuple[int, int]], n_rows: int, first: int = 0) -> list[int]:
-    """The block in use after each row, from ``(step, block)`` of the events in order.
+    """Return the block in use after each row, from ``(step, block)`` of the events in order.
 
     >>> regimes([(2, 1), (4, 0)], 6)
     [0, 0, 1, 1, 0, 0]

@@ -1,4 +1,4 @@
-"""The published models, one per file; ``ccmem/__init__.pyi`` lists them."""
+"""Published models, one per file; ``ccmem/__init__.pyi`` lists them."""
 
 from ccmem import registry
 

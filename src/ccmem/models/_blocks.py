@@ -1,7 +1,8 @@
-"""What memories with blocks share: a pointer to the block in use, events, and which block a sample belongs to.
+"""Common base of memories with blocks: task pointer, events, and routing of samples to blocks.
 
-A block is a group of units that learned together. One block is in use, the others wait. When the stream changes, a
-model begins a new block or returns to one that waits, and notes that in its journal; here the notes become events.
+A block is a group of units that learned together. One block is current, the others wait. When the stream changes, a
+model creates a new block or returns to a waiting one, and records that in its journal; this module turns the records
+into events.
 """
 
 from __future__ import annotations
@@ -9,43 +10,37 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import CompetitiveMemory
-from ccmem.guard import guard_of, reading
-from ccmem.memory import (
-    BLOCK_KINDS,
-    COLUMN_BACK,
-    COLUMN_LOST,
-    EVIDENCE_UNIT,
-    JOURNAL_COLUMNS,
-    NEW_BLOCK,
-    OWN,
-    RECALL,
-    Event,
-)
+from ccmem.base.memory import ChunkResult, CompetitiveMemory
+from ccmem.core.clock import Clock
+from ccmem.core.codes import COLUMN_BACK, COLUMN_LOST, EVIDENCE_UNIT, NEW_BLOCK, RECALL
+from ccmem.core.events import BLOCK_KINDS, Event
+from ccmem.core.locking import guard_of, reading
+from ccmem.core.state import JOURNAL_COLUMNS, OWN, SEEN
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from ccmem.models._explain import Explanation, Profile
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
-"""Places in ``counters`` that every block memory has: blocks, the one in use, and how far an alarm has come."""
+"""Indices into ``counters`` of every block memory: number of blocks, current block, alarm count."""
 OWN_BLOCK = OWN + 3
-"""Where the places of a single model begin."""
+"""First index in ``counters`` for values that are specific to a model."""
 EVENT_HISTORY = 10_000
-"""How many of the latest events a memory keeps."""
+"""Number of latest events that a memory keeps."""
 EVENT_KINDS = (*BLOCK_KINDS, "column_lost", "column_back")
 _CODES = (NEW_BLOCK, RECALL, COLUMN_LOST, COLUMN_BACK)
 LONGEST_NAME = 80
 _assigning = threading.Lock()
-"""Held while a name or a listener is added: neither waits for a chunk that is being learned."""
+"""Lock for adding a name or a listener, separate from the learning lock so that neither waits for a chunk."""
 
 
 def event_of(line: list[int]) -> Event:
-    """The event of a line: place of its kind, step, block left (or column), block in use, and the rest in order."""
+    """Return the event of a journal line: kind index, step, block left (or column), current block, remaining fields."""
     kind, step, origin, block, count, uncertainty, evidence = line
     if kind < len(BLOCK_KINDS):
         return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty, evidence=evidence / EVIDENCE_UNIT)
@@ -53,7 +48,7 @@ def event_of(line: list[int]) -> Event:
 
 
 def line_of(event: Event) -> list[int]:
-    """What :func:`event_of` was given."""
+    """Return the journal line of an event, the inverse of :func:`event_of`."""
     origin = event.from_block if event.changes_block else event.column
     evidence = round(EVIDENCE_UNIT * event.evidence)
     kind = EVENT_KINDS.index(event.kind)
@@ -66,17 +61,17 @@ class BlockMemory(CompetitiveMemory):
     Attributes
     ----------
     n_blocks_ : int
-        How many blocks there are.
+        Number of blocks.
     task_pointer_ : int
-        The block in use.
+        Current block.
     unit_blocks_ : array of shape (n_units_,)
-        The block of every unit.
+        Block of every unit.
     alarm_ : int
-        Samples counted towards a change; 0 as long as all is well.
+        Number of samples counted towards a change; 0 if none is suspected.
     events_ : list of Event
-        The latest new blocks and recalls (and lost columns), oldest first.
+        Latest new blocks and recalls (and lost columns), oldest first.
     block_names_ : dict of int to str
-        The names that :meth:`name_block` gave.
+        Names given by :meth:`name_block`.
     """
 
     _own_counters: ClassVar[tuple[str, ...]] = ("blocks", "pointer", "alarm")
@@ -84,25 +79,27 @@ class BlockMemory(CompetitiveMemory):
     _listeners: tuple[Callable[[Event], Any], ...] = ()
     _pending_events: tuple[Event, ...] = ()
     _history: deque[Event]
-    _block_names: dict[int, str] = {}  # noqa: RUF012  # never changed in place
+    _clock: Clock | None = None
+    _block_names: dict[int, str] = {}  # noqa: RUF012  # replaced, never mutated
 
     @reading
     def task_pointers(self, X: Any) -> IntArray:
-        """The block that each row belongs to: that of its best matching unit (GetTaskPointer)."""
+        """Return the block of every row: that of its best matching unit (GetTaskPointer)."""
         return self.unit_blocks_[self.predict(X)]
 
     @reading
     def pool_task(self, X: Any) -> int:
-        """The block that a pool of rows belongs to: the most frequent of its task pointers (t_M)."""
+        """Return the block of a pool of rows: the most frequent of its task pointers (t_M)."""
         return int(np.bincount(self.task_pointers(X)).argmax())
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
-        """Call ``callback(event)`` for every new block and recall from now on; may be used as a decorator.
+        """Call ``callback(event)`` for every new block and recall from now on; usable as a decorator.
 
-        It is called after the chunk that brought the event has been learned whole, by the thread that learned it, and
-        may read, predict with or save the memory, as may other threads meanwhile; teaching it is a RuntimeError. If it
-        raises, the chunk stays learned, and what is left to tell is told after the next one. Clones call it too,
-        because a classifier learns in a clone of its memory; pickles, copies and checkpoints do not take it along.
+        The callback runs in the learning thread, after the chunk with the event has been learned completely. It may
+        read, predict with or save the memory, as other threads may meanwhile; teaching the memory raises RuntimeError.
+        If the callback raises, the chunk stays learned, and the remaining events are delivered after the next chunk.
+        Clones keep the callback, because a classifier learns in a clone of its memory; pickles, copies and checkpoints
+        drop it.
         """
         if not callable(callback):
             raise TypeError(f"on_event needs a function of one event, not {callback!r}")
@@ -111,7 +108,7 @@ class BlockMemory(CompetitiveMemory):
         return callback
 
     def name_block(self, block: int, name: str) -> None:
-        """Give a block a name of your own (an empty one takes it away); checkpoints keep it, events and pages show it.
+        """Give a block a name, or remove it with an empty one; checkpoints keep names, events and pages show them.
 
         >>> from ccmem import AdaptiveCCM
         >>> memory = AdaptiveCCM().partial_fit([[1.0, 0.0], [0.9, 0.1]])
@@ -132,13 +129,13 @@ class BlockMemory(CompetitiveMemory):
 
     @property
     def block_names_(self) -> dict[int, str]:
-        """The names that were given to blocks, a copy."""
+        """Names given to blocks, as a copy."""
         self._started()
         return dict(self._block_names)
 
     @reading
     def explain(self, event: Event) -> Explanation:
-        """Which columns tell the block that ``event`` led to from the block that it left, and by how much.
+        """Return the columns that differ between the blocks before and after ``event``, the largest change first.
 
         >>> import numpy as np
         >>> from ccmem import AdaptiveCCM
@@ -152,51 +149,96 @@ class BlockMemory(CompetitiveMemory):
 
         return explain(self, event)
 
+    @reading
+    def events_frame(self) -> Any:
+        """Return ``events_`` as a pandas frame: time, kind, block by name, duration, columns that moved most.
+
+        Without pandas, the result is a dict with the columns of the frame. Times are dates in the frame, seconds since
+        1970 in the dict.
+
+        >>> from ccmem import AdaptiveCCM
+        >>> list(AdaptiveCCM().partial_fit([[1.0, 0.0], [0.9, 0.1]]).events_frame())[:4]
+        ['time', 'kind', 'block', 'before']
+        """
+        from ccmem.models._frame import events_frame
+
+        return events_frame(self)
+
+    @reading
+    def time_at(self, step: int) -> float | None:
+        """Return the time of a sample in seconds since 1970, None if it is unknown.
+
+        The times of the latest 1,024 samples are exact; earlier times are interpolated.
+        """
+        self._started()
+        return None if self._clock is None else self._clock.at(step)
+
     @property
     def n_blocks_(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return int(self._started().counters[BLOCKS])
 
     @property
     def task_pointer_(self) -> int:
-        """The block in use."""
+        """Current block."""
         return int(self._started().counters[POINTER])
 
     @property
     def alarm_(self) -> int:
-        """Samples counted towards a change; 0 as long as all is well."""
+        """Number of samples counted towards a change; 0 if none is suspected."""
         return int(self._started().counters[ALARM])
 
     @property
     def unit_blocks_(self) -> IntArray:
-        """The block of every unit."""
+        """Block of every unit."""
         raise NotImplementedError
 
     @property
     @reading
     def events_(self) -> list[Event]:
-        """The latest new blocks and recalls, oldest first."""
+        """Latest new blocks and recalls, oldest first."""
         self._started()
         return list(self._history)
 
     def _start_state(self, rows: FloatArray, rng: np.random.Generator) -> None:
         super()._start_state(rows, rng)
         self._history = deque(maxlen=EVENT_HISTORY)
+        self._clock = None
         self._block_names = {}
 
     def _alarm_limit(self) -> int | None:
-        """The alarm at which a new block begins, if there is such a number."""
+        """Alarm count at which a new block is created; None if the model has no such limit."""
         return None
 
     def _profile(self, block: int) -> Profile:
-        """What the samples of a block look like, column by column; by its units, unless a model knows better."""
+        """Return the column statistics of a block's samples, by default computed from its units."""
         from ccmem.models._explain import profile_of_units
 
         return profile_of_units(self, block)
 
+    def _expect_times(self, times: FloatArray | None) -> None:
+        if times is not None:
+            self._clock = self._clock or Clock()
+            self._clock.expect(self.n_samples_seen_, times)
+
+    def _learn_all(self, X: FloatArray, learn: Callable[..., int] | None) -> ChunkResult:
+        if self._clock is None:
+            return super()._learn_all(X, learn)
+        clock = self.__dict__["_clock"] = copy(self._clock)  # a copy, because the previous clock may be restored
+        result = super()._learn_all(X, learn)
+        clock.advance(self.n_samples_seen_)
+        return result
+
+    def _dated(self, event: Event) -> Event:
+        """Return ``event`` with the times of its step and onset, if the rows have times."""
+        if self._clock is None:
+            return event
+        self._clock.advance(event.step + 1)
+        return event._replace(time=self._clock.at(event.step), onset_time=self._clock.at(event.onset))
+
     def _take_events(self, lines: IntArray) -> None:
-        events = [event_of([_CODES.index(kind), *place]) for kind, *place in lines.tolist()]
-        self._history.extend(events)
+        events = [self._dated(event_of([_CODES.index(kind), *place])) for kind, *place in lines.tolist()]
+        self._history = deque([*self._history, *events], maxlen=EVENT_HISTORY)  # copied for a restore
         if self._listeners:
             self._pending_events = (*self._pending_events, *events)
 
@@ -210,26 +252,52 @@ class BlockMemory(CompetitiveMemory):
                 listener(event)
 
     def _may_win(self) -> BoolArray:
-        """Units that never learned do not compete at test time."""
+        """True for units that have learned; others do not compete in prediction."""
         return self._state.wins[: self.n_units_] > 0
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         super()._score(X, prototypes, out)
-        out[:, ~self._may_win()] = -1.0  # the least there is, for units that never learned
+        out[:, ~self._may_win()] = -1.0  # lowest similarity, so that untrained units cannot win
 
     def _export_events(self) -> IntArray:
         lines = [line_of(event) for event in self._history]
         return np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)
 
     def _import_events(self, lines: IntArray) -> None:
+        blocks, columns = int(self._state.counters[BLOCKS]), self.n_features_in_
         if lines.size and not (lines.min() >= 0 and lines[:, 0].max() < len(EVENT_KINDS)):
             raise ValueError(f"{type(self).__name__}: its events are damaged")
+        of_columns = lines[:, 0] >= len(BLOCK_KINDS)
+        if (lines[:, 3] >= blocks).any() or (lines[:, 2] >= np.where(of_columns, columns, blocks)).any():
+            raise ValueError(f"{type(self).__name__}: its events name blocks or columns that it does not have")
+        if (lines[:, 1] >= self._state.counters[SEEN]).any():
+            raise ValueError(f"{type(self).__name__}: its events come after its last sample")
         if len(lines) > EVENT_HISTORY:
             raise ValueError(f"{type(self).__name__}: it holds {len(lines)} events, more than {EVENT_HISTORY}")
         self._history = deque(map(event_of, lines.tolist()), maxlen=EVENT_HISTORY)
 
+    def _export_times(self) -> dict[str, Any] | None:
+        """Return the clock and the times of the events; None if rows have no times."""
+        if self._clock is None:
+            return None
+        known = [[np.nan if t is None else t for t in (event.time, event.onset_time)] for event in self._history]
+        return {"clock": self._clock.export(), "events": np.array(known, np.float64).reshape(-1, 2)}
+
+    def _import_times(self, fields: Any) -> None:
+        """Restore the result of :meth:`_export_times`; raise ValueError if it is invalid."""
+        try:
+            clock, known = Clock.of(fields["clock"]), fields["events"]
+            if known.dtype != np.float64 or known.shape != (len(self._history), 2):
+                raise ValueError("its times of events are damaged")
+        except (TypeError, LookupError, AttributeError) as problem:
+            raise ValueError(f"{type(self).__name__}: its times are damaged") from problem
+        self._clock = clock
+        times = [[None if t != t else t for t in pair] for pair in known.tolist()]
+        dated = [e._replace(time=t, onset_time=o) for e, (t, o) in zip(self._history, times, strict=True)]
+        self._history = deque(dated, maxlen=EVENT_HISTORY)
+
     def _import_names(self, names: Any) -> None:
-        """Take over the names of blocks in a checkpoint: pairs of block and name."""
+        """Restore the block names of a checkpoint, given as pairs of block and name."""
         for entry in names if isinstance(names, list) else [None]:
             if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], str)):
                 raise ValueError(f"{type(self).__name__}: its names of blocks are damaged")
@@ -237,6 +305,7 @@ class BlockMemory(CompetitiveMemory):
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
-        if self._listeners:
-            copy._listeners = self._listeners
+        for name in ("_listeners", "_observers"):
+            if kept := getattr(self, name):
+                setattr(copy, name, kept)
         return copy

@@ -1,8 +1,8 @@
-"""Why a memory changed its block: what the samples of two blocks look like, column by column.
+"""Explanation of a change of block: the samples of two blocks compared column by column.
 
-A model answers for its blocks by ``_profile``. Here is what any block memory can say: the mean of the block's units,
-each counting for the samples it has learned, and how far the units lie apart. A model that compares by direction knows
-its columns relative to each other only; one that keeps levels of its own overrides ``_profile``.
+A model describes its blocks by ``_profile``. The default here is valid for any block memory: the mean of the block's
+units, weighted by the samples they have learned, and the spread of the units. A model that compares by direction knows
+its columns only relative to each other; a model that keeps levels overrides ``_profile``.
 """
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import FloatArray
-from ccmem.memory import Event
+from ccmem.core.events import Event
+from ccmem.core.typing import FloatArray
 
 if TYPE_CHECKING:
     from ccmem.models._blocks import BlockMemory
 
 SHOWN = 5
-"""Columns that the text of an explanation names."""
+"""Number of columns listed in the text of an explanation."""
 LONGEST_NAME = 24
 
 
 class Profile(NamedTuple):
-    """A block, column by column."""
+    """Column statistics of a block."""
 
     level: FloatArray
     spread: FloatArray
     own_units: bool
-    """Whether levels are in the units of the data; else rows were brought to length 1 first."""
+    """True if levels are in the units of the data; False if rows were scaled to length 1 first."""
 
 
 class ColumnChange(NamedTuple):
-    """How one column differs between two blocks."""
+    """Difference of one column between two blocks."""
 
     name: str
     before: float
     after: float
     change: float
-    """After less before."""
+    """Level after the event minus level before it."""
     share: float
-    """Its part of the whole squared change, each column measured in its own spread."""
+    """Fraction of the total squared change, each column in units of its spread."""
     spreads: float
-    """The change in standard deviations of the column within the two blocks: how plain it is."""
+    """Absolute change in standard deviations of the column within the two blocks."""
 
 
 class Explanation(NamedTuple):
-    """What :meth:`~ccmem.models._blocks.BlockMemory.explain` found; ``str`` of it is made to be read."""
+    """Result of :meth:`~ccmem.models._blocks.BlockMemory.explain`; ``str`` gives readable text."""
 
     event: Event
     columns: list[ColumnChange]
-    """The column that says most first."""
+    """Changes of all columns, the largest in standard deviations first."""
     own_units: bool
-    """Whether the values are in the units of the data; else rows were brought to length 1 first."""
+    """True if values are in the units of the data; False if rows were scaled to length 1 first."""
 
     def __str__(self) -> str:
         lines = [str(self.event)]
@@ -71,7 +71,7 @@ class Explanation(NamedTuple):
 
 
 def profile_of_units(memory: BlockMemory, block: int) -> Profile:
-    """Mean of a block's units and their spread, each unit weighing as many samples as it has learned."""
+    """Return mean and spread of a block's units, weighted by the samples that each unit has learned."""
     state = memory._started()
     blocks = memory.unit_blocks_
     units = np.flatnonzero(blocks == block)
@@ -85,7 +85,7 @@ def profile_of_units(memory: BlockMemory, block: int) -> Profile:
 
 
 def explain(memory: BlockMemory, event: Event) -> Explanation:
-    """The columns by which the two blocks of an event differ, the most telling first."""
+    """Return the differences between the two blocks of an event, column by column, the largest first."""
     if not isinstance(event, Event):
         raise TypeError(f"explain needs an event such as memory.events_[-1], not {event!r}")
     for block in (event.from_block, event.to_block):
@@ -99,11 +99,11 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         return Explanation(event, [only], before.own_units)
     change = after.level - before.level
     spread = np.sqrt((before.spread**2 + after.spread**2) / 2)
-    if before.own_units and after.own_units:  # columns of different units have no floor in common
+    if before.own_units and after.own_units:  # columns with different units cannot share a floor
         floor = 1e-6 * (np.abs(before.level) + np.abs(after.level)) + np.finfo(float).tiny
     else:
-        floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # what never moved is not everything
-    spreads = np.nan_to_num(np.abs(change) / (spread + floor))  # NaN: a block that never heard the column
+        floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # a constant column would otherwise dominate
+    spreads = np.nan_to_num(np.abs(change) / (spread + floor))  # NaN: a column that a block has never seen
     share = spreads**2 / ((spreads**2).sum() or 1.0)
     columns = [
         ColumnChange(

@@ -1,7 +1,7 @@
-"""Which waiting block matches a sample: by products with every slot, or by sketches that pass over most blocks.
+"""Search for a waiting block that matches a sample: by products with every slot, or by sketches that skip most blocks.
 
-Sketches are derived from the prototypes (:mod:`ccmem.kernels.sketch`), save time only, and are made anew on loading. A
-state is what :class:`ccmem.models.ccm.CCMState` has.
+Sketches are derived from the prototypes (:mod:`ccmem.kernels.sketch`). They only save time, and are recomputed on
+loading. ``state`` has the fields of :class:`ccmem.models.ccm.CCMState`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED
+from ccmem.base.matching import most_similar_sketched
+from ccmem.base.memory import REJECTED
+from ccmem.core.allocation import aligned, aligned_zeros
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import dot, dots
 from ccmem.kernels.jit import kernel, kernel_in_place
-from ccmem.kernels.matching import most_similar_sketched
 from ccmem.kernels.sketch import (
     NOT_SKETCHED,
     WORTH_IT,
@@ -25,16 +26,15 @@ from ccmem.kernels.sketch import (
     slack,
     surround,
 )
-from ccmem.memory import aligned, aligned_zeros
 from ccmem.models._blocks import BLOCKS, POINTER
 
 DERIVED = ("basis", "sketches", "centres", "radii", "middles", "reaches")
-"""Arrays of the state that this module keeps."""
+"""Names of the state arrays that are derived from the prototypes."""
 
 
 @kernel_in_place
 def find_by_products(state: Any, settings: Any, x: FloatArray, scale: float, h: FloatArray) -> int:
-    """The first block, other than the one in use, with a slot that matches ``x``; or REJECTED."""
+    """Return the first waiting block with a slot that matches ``x``, or REJECTED."""
     n_slots, wins = settings.n_slots, state.wins
     for block in range(state.counters[BLOCKS]):
         if block != state.counters[POINTER]:
@@ -48,7 +48,7 @@ def find_by_products(state: Any, settings: Any, x: FloatArray, scale: float, h: 
 
 @kernel
 def find_by_sketches(state: Any, settings: Any, x: FloatArray, scale: float, h: FloatArray) -> int:
-    """As :func:`find_by_products`, but blocks and slots whose sketches rule out a match are passed over."""
+    """Return the result of :func:`find_by_products`, skipping blocks and slots whose sketches exclude a match."""
     n_slots, threshold = settings.n_slots, settings.recall_vigilance
     outline = np.empty(state.basis.shape[0] + 1, state.prototypes.dtype)
     sketch(state.basis, x, scale, 1.0, np.empty(state.basis.shape[0]), outline)
@@ -68,7 +68,7 @@ def find_by_sketches(state: Any, settings: Any, x: FloatArray, scale: float, h: 
                 )
         if dot(state.centres[block], outline) + state.radii[block] <= possible:
             continue
-        if surrounded and (tried < 16 or 8 * helped > tried):  # as long as it pays
+        if surrounded and (tried < 16 or 8 * helped > tried):  # only while the test excludes enough blocks
             tried += 1
             if dot(state.middles[block], x) * scale + state.reaches[block] <= possible:
                 helped += 1
@@ -83,7 +83,7 @@ def find_by_sketches(state: Any, settings: Any, x: FloatArray, scale: float, h: 
 
 
 def derive(n_slots: int, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-    """What follows from the prototypes, with no block sketched yet."""
+    """Return the arrays derived from the prototypes, with no block sketched yet."""
     blocks, n_features = len(prototypes) // n_slots, prototypes.shape[1]
     basis = aligned(fit_basis(prototypes, wins > 0, blocks))
     return {
@@ -97,7 +97,7 @@ def derive(n_slots: int, prototypes: FloatArray, wins: IntArray) -> dict[str, An
 
 
 def sketch_all(state: Any, settings: Any) -> None:
-    """Sketch every block that waits, as a search for nothing does."""
+    """Sketch every waiting block, by a search that cannot match."""
     if state.counters[BLOCKS] > WORTH_IT:
         nothing = settings._replace(recall_vigilance=np.inf)
         find_by_sketches(state, nothing, state.prototypes[0], 1.0, nothing.h)
@@ -106,7 +106,7 @@ def sketch_all(state: Any, settings: Any) -> None:
 def match(
     state: Any, X: FloatArray, prototypes: FloatArray, competes: BoolArray, epsilon: float, winners: IntArray
 ) -> bool:
-    """Find the winners by sketches, if there are enough of them for it to pay; tell whether it was done."""
+    """Store the winners, found by sketches, and return True; return False if too few blocks are sketched."""
     blocks, n = state.counters[BLOCKS], len(prototypes)
     if blocks <= WORTH_IT:
         return False

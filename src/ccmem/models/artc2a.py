@@ -6,14 +6,14 @@ For a sample x, prototypes M[i] of unit length and vigilance rho (paper, algorit
     resonance         if max h > rho:   M[i] <- (v[i] x' + (1 - v[i]) M[i]) / |...|,   v[i] <- decay * v[i]
     mismatch reset    otherwise:        x' becomes a new unit, with the first rate
     constraint reset  if units > bound: the two most similar units are replaced by their renormalised mean,
-                                        and rho is set anew
+                                        and rho is reset
 
 Source: A. Ororbia, "Continual Competitive Memory", 2021, after He, Tan, Tan, "Modified ART 2A growing network capable
-of generating a fixed number of nodes", 2004. Ties go to the lowest index (of pairs: to the lowest first unit, then the
-lowest second). Left open there and chosen here: the merged unit keeps the smaller of both rates and the sum of both
-win counts; a zero vector has no direction and is not learned. ``vigilance_reset`` says what rho becomes: ``"input"``,
-the best match of the sample that caused the reset, comes near the paper's table; ``"pair"``, the similarity of the
-merged pair, makes thousands of merges and does not.
+of generating a fixed number of nodes", 2004. Reference in plain numpy: ``tests/naive/artc2a.py``. Ties go to the lowest
+index (of pairs: to the lowest first unit, then the lowest second). The paper does not specify, and this implementation
+defines: the merged unit keeps the smaller rate and the sum of both win counts; a zero vector has no direction and is
+not learned. ``vigilance_reset`` defines the new rho: ``"input"``, the best match of the sample that caused the reset,
+approaches the paper's table; ``"pair"``, the similarity of the merged pair, causes thousands of merges and does not.
 
 >>> import numpy as np
 >>> memory = ARTC2A(max_units=2, vigilance=0.9, learning_rate=1.0)
@@ -30,58 +30,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED, CompetitiveMemory
-from ccmem.kernels import plain
+from ccmem.base.memory import REJECTED, CompetitiveMemory
+from ccmem.core.allocation import grown
+from ccmem.core.codes import MERGE, MOVE
+from ccmem.core.parameters import Rule, choice, integer, number, optional
+from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import dots, dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
-from ccmem.memory import JOURNALED, MERGE, MOVE, SEEN, UNITS, grown, new_units, note
-from ccmem.parameters import Rule, choice, integer, number, optional
-
-
-def naive(
-    X: FloatArray,
-    max_units: int | None,
-    vigilance: float,
-    learning_rate: float,
-    rate_decay: float,
-    vigilance_reset: str,
-    epsilon: float = 1e-5,
-) -> dict[str, Any]:
-    """The rules above, read aloud."""
-    M: list[FloatArray] = []
-    v: list[float] = []
-    C: list[int] = []
-    rho, winners = vigilance, []
-    for x in X:
-        if not x.any():
-            winners.append(REJECTED)
-            continue
-        scale = plain.unit_scale(x, epsilon)
-        h = [plain.dot(m, x) * scale for m in M]
-        i = h.index(max(h)) if h else -1
-        if h and h[i] > rho:
-            keep, gain = X.dtype.type(1.0 - v[i]), X.dtype.type(v[i] * scale)
-            M[i] = plain.renormalised(keep * M[i] + gain * x, 0.0)
-            v[i] *= rate_decay
-            C[i] += 1
-            winners.append(i)
-            continue
-        winners.append(len(M))
-        M.append(X.dtype.type(scale) * x)
-        v.append(learning_rate)
-        C.append(1)
-        if max_units is not None and len(M) > max_units:
-            pairs = [(-plain.dot(M[a], M[b]), a, b) for a in range(len(M)) for b in range(a + 1, len(M))]
-            negative, a, b = min(pairs)
-            M[a] = plain.renormalised(M[a] + X.dtype.type(0.5) * (M[b] - M[a]), 0.0)
-            v[a], C[a] = min(v[a], v[b]), C[a] + C[b]
-            M[b], v[b], C[b] = M[-1], v[-1], C[-1]
-            del M[-1], v[-1], C[-1]
-            rho = max(h) if vigilance_reset == "input" else -negative
-    return {"prototypes_": np.array(M), "learning_rates_": v, "win_counts_": C, "winners": winners, "vigilance_": rho}
-
 
 _FIRST_ROOM = 64
 """First capacity of a memory without bound; it doubles whenever it is full."""
@@ -94,11 +52,11 @@ class ARTState(NamedTuple):
     counters: IntArray
     journal: IntArray
     vigilance: FloatArray
-    """rho, a vector of one."""
+    """Vigilance rho, an array of one number."""
     pair_similarity: FloatArray
-    """Similarity of units a < b at [a, b], as of when neither was ``moved`` yet (empty without a bound)."""
+    """Similarity of units a < b at [a, b], valid while neither is marked in ``moved`` (empty without a bound)."""
     neighbours: IntArray
-    """For every unit a, the most similar of the units behind it, likewise."""
+    """For every unit a, the most similar unit with a higher index, valid while neither is marked in ``moved``."""
     moved: BoolArray
 
 
@@ -109,17 +67,17 @@ class ARTSettings(NamedTuple):
     reset_to_input: bool
     epsilon: float
     h: FloatArray
-    """Scratch: the similarity to every unit, ..."""
+    """Scratch space: similarity to every unit."""
     changed: IntArray
-    """... and the indices of some."""
+    """Scratch space: indices of changed units."""
 
 
 @kernel_in_place
 def closest_pair(state: ARTState, settings: ARTSettings) -> tuple[int, int, float]:
-    """The two most similar units; only what a unit that moved since the last call has to do with is looked at anew."""
+    """Return the two most similar units; recompute only similarities of units that moved since the last call."""
     n, similarity, neighbours, moved = state.counters[UNITS], state.pair_similarity, state.neighbours, state.moved
     h, changed, n_changed = settings.h, settings.changed, 0
-    for u in range(n):  # numpy's flatnonzero takes four seconds longer to compile
+    for u in range(n):  # numpy's flatnonzero adds four seconds of compile time
         if moved[u]:
             changed[n_changed] = u
             n_changed += 1
@@ -153,7 +111,7 @@ def closest_pair(state: ARTState, settings: ARTSettings) -> tuple[int, int, floa
 
 @kernel_in_place
 def merge_closest(state: ARTState, settings: ARTSettings) -> float:
-    """Merge the two most similar units, move the last one into the gap; return their similarity."""
+    """Merge the two most similar units, move the last unit into the gap, and return the pair's similarity."""
     a, b, similarity = closest_pair(state, settings)
     last = state.counters[UNITS] - 1
     hebbian_move(state.prototypes[a], state.prototypes[b], 0.5)
@@ -210,31 +168,32 @@ def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArr
 
 
 class ARTC2A(CompetitiveMemory):
-    """ART-C 2A: a new unit for whatever matches none, merging the closest two when there are too many.
+    """ART-C 2A: samples that match no unit become units; the two closest units merge if there are too many.
 
     Parameters
     ----------
     max_units : int or None, default=125
-        Bound on the number of units (C_theta in the paper); None lets the memory grow without end.
+        Bound on the number of units (C_theta in the paper); None means no bound.
     vigilance : float, default=0.9
-        A sample must match a unit better than this to be learned by it (rho); lowered by constraint resets. The paper
-        does not give its first value.
+        Similarity that a unit must exceed to learn a sample (rho); constraint resets lower it. The paper does not give
+        the initial value.
     learning_rate : float, default=0.02
-        Part of the way to the sample that a unit moves at its first resonance (the paper's value for MNIST).
+        Fraction of the distance to the sample that a unit moves at its first resonance (the paper's value for MNIST).
     rate_decay : float, default=1.0
-        What a unit's rate is multiplied with at each resonance (the paper's value for MNIST).
+        Factor of a unit's rate at each resonance (the paper's value for MNIST).
     vigilance_reset : "input" or "pair", default="input"
-        What the vigilance becomes at a constraint reset: the best match of the sample that caused it, or the
-        similarity of the merged pair. "input" is the reading that comes near the paper's table.
+        Vigilance after a constraint reset: the best match of the sample that caused it, or the similarity of the merged
+        pair. "input" approaches the paper's table.
     random_state : ignored
-        This model draws no random numbers; the parameter is there for symmetry.
+        This model draws no random numbers; the parameter exists for symmetry.
 
     Attributes
     ----------
     vigilance_ : float
-        The vigilance as it is now.
+        Current vigilance.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        What the memory holds; see :class:`ccmem.base.CompetitiveMemory`. A merge renumbers at most two units.
+        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. A merge renumbers at most two
+        units.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -268,7 +227,7 @@ class ARTC2A(CompetitiveMemory):
 
     @property
     def vigilance_(self) -> float:
-        """The vigilance as it is now, after any constraint resets."""
+        """Current vigilance, after any constraint resets."""
         self._started()
         return float(self._state.vigilance[0])
 

@@ -1,7 +1,7 @@
-"""Continual competitive memory (CCM), the paper's model: blocks of slots, an alarm for the new, recall of the old.
+"""Continual competitive memory (CCM), the paper's model: blocks of slots, an alarm for new tasks, recall of old ones.
 
-Memory is a list of blocks, each with the same number of slots; the task pointer t names the block in use (short-term
-memory), all others wait (long-term memory). For a sample x (paper, algorithm 2):
+The memory is a list of blocks with the same number of slots. The task pointer t is the index of the current block
+(short-term memory); all others wait (long-term memory). For a sample x (paper, algorithm 2):
 
     x' = x / (|x| + e),   h[i] = M_t[i] . x'
     search    slots of block t from most to least similar, up to the first with h > rho or with C <= C_theta wins
@@ -10,11 +10,12 @@ memory), all others wait (long-term memory). For a sample x (paper, algorithm 2)
               if max r > r_theta:   recall: t <- argmax r,        a <- 0, r <- 0
               elif a > a_theta:     t <- a new block,             a <- 0, r <- 0
 
-The sample of a miss is not learned. The search ends at the most similar slot if that one matches, and otherwise at the
-most similar of the slots still open (C <= C_theta), so it needs no sorting. Ties go to the lowest index.
+The sample of a miss is not learned. The search ends at the most similar slot if that slot matches, otherwise at the
+most similar open slot (C <= C_theta), so no sorting is needed. Ties go to the lowest index.
 
 Source: A. Ororbia, "Continual Competitive Memory: A Neural System for Online Task-Free Lifelong Learning", 2021.
-Departures, each because the printed form contradicts the text or itself:
+Reference in plain numpy: ``tests/naive/ccm.py``. Departures, each because the printed form contradicts the text or
+itself:
 
 * ``counters="consecutive"``: a and r also return to 0 at every hit, as the text says ("more than r_theta consecutive
   hits"). This reproduces the paper's tables. ``counters="cumulative"`` is the algorithm as printed, where only a recall
@@ -44,105 +45,44 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import REJECTED
-from ccmem.guard import reading
-from ccmem.kernels import plain
+from ccmem.base.memory import REJECTED
+from ccmem.core.allocation import grown
+from ccmem.core.codes import NEW_BLOCK, RECALL
+from ccmem.core.locking import reading
+from ccmem.core.parameters import Rule, choice, integer, number, optional
+from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.journal import note
 from ccmem.kernels.sketch import LAST_FIT, NOT_SKETCHED, WORTH_IT
 from ccmem.kernels.update import count_win, renormalising_move
-from ccmem.memory import JOURNALED, NEW_BLOCK, RECALL, SEEN, UNITS, Event, grown, new_units, note
 from ccmem.models import _recall
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
 from ccmem.models._recall import find_by_products, find_by_sketches
-from ccmem.parameters import Rule, choice, integer, number, optional
 
 MANY = 10_000
-"""Samples after which a memory that hardly rejected any says so."""
-
-
-def naive(
-    X: FloatArray,
-    first_blocks: list[FloatArray],
-    vigilance: float,
-    recall_vigilance: float,
-    alarm_limit: int,
-    recall_limit: int,
-    commit_limit: int,
-    learning_rate: float,
-    rate_decay: float,
-    counters: str,
-    epsilon: float = 1e-5,
-) -> dict[str, Any]:
-    """The algorithm above, read aloud; ``first_blocks`` are the random slots, one array per block to be made."""
-    n_slots = len(first_blocks[0])
-    M, v, C = [first_blocks[0].copy()], [[learning_rate] * n_slots], [[0] * n_slots]
-    t, a, r = 0, 0, [0]
-    winners, events = [], []
-    for step, x in enumerate(X):
-        scale = plain.unit_scale(x, epsilon)
-        h = [plain.dot(m, x) * scale for m in M[t]]
-        for i in sorted(range(n_slots), key=lambda i: (-h[i], i)):
-            if h[i] > vigilance or C[t][i] <= commit_limit:
-                keep, gain = X.dtype.type(1.0 - v[t][i]), X.dtype.type(v[t][i] * scale)
-                M[t][i] = plain.renormalised(keep * M[t][i] + gain * x, epsilon)
-                v[t][i] *= rate_decay
-                C[t][i] += 1
-                winners.append(t * n_slots + i)
-                if counters == "consecutive":
-                    a, r = 0, [0] * len(M)
-                break
-        else:
-            winners.append(REJECTED)
-            a += 1
-            for m in range(len(M)):
-                used = [j for j in range(n_slots) if C[m][j] > 0]
-                if m != t and any(plain.dot(M[m][j], x) * scale > recall_vigilance for j in used):
-                    r[m] += 1
-                    break
-            if max(r) > recall_limit:
-                events.append(Event("recall", step, t, r.index(max(r)), max(r), a - max(r) + 1))
-                t = r.index(max(r))
-                a, r = 0, [0] * len(M)
-            elif a > alarm_limit:
-                events.append(Event("new_block", step, t, len(M), a, 1))
-                t = len(M)
-                M.append(first_blocks[t].copy())
-                v.append([learning_rate] * n_slots)
-                C.append([0] * n_slots)
-                a, r = 0, [0] * len(M)
-    return {
-        "prototypes_": np.concatenate(M),
-        "learning_rates_": np.concatenate(v),
-        "win_counts_": np.concatenate(C),
-        "winners": winners,
-        "n_blocks_": len(M),
-        "task_pointer_": t,
-        "alarm_": a,
-        "recall_counts_": r,
-        "events_": events,
-    }
+"""Number of samples after which a memory with almost no rejections warns."""
 
 
 class CCMState(NamedTuple):
     prototypes: FloatArray
-    """Slots of all blocks, one block after the other; always with one unused block of random slots in reserve."""
+    """Slots of all blocks, block by block, plus one reserve block of random slots."""
     rates: FloatArray
     wins: IntArray
     counters: IntArray
     journal: IntArray
     recalls: IntArray
-    """r, one entry a block."""
+    """Recall hits r, one entry per block."""
     basis: FloatArray
-    """From here on, what lets a miss pass over most blocks: derived from the prototypes (kernels/sketch.py)."""
+    """Basis of the sketches; this and the following arrays are derived from the prototypes (kernels/sketch.py)."""
     sketches: FloatArray
-    """One row a slot."""
+    """Sketches, one row per slot."""
     centres: FloatArray
-    """Ball around the sketches of a block; stale for the block in use, which is never asked."""
+    """Centres of balls around the sketches of each block; stale for the current block, which is never searched."""
     radii: FloatArray
     middles: FloatArray
-    """Ball around the slots of a block themselves (none where blocks are so small that it would not pay)."""
+    """Centres of balls around the slots of each block; empty if blocks are too small for a benefit."""
     reaches: FloatArray
 
 
@@ -157,12 +97,12 @@ class CCMSettings(NamedTuple):
     consecutive: bool
     epsilon: float
     h: FloatArray
-    """Scratch: the similarity to every slot of a block."""
+    """Scratch space: similarity to every slot of a block."""
 
 
 @kernel_in_place
 def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -> int:
-    """The slot of a block that learns a sample, from the similarity ``h`` and the wins of each; or REJECTED."""
+    """Return the slot that learns a sample, given the similarity ``h`` and the wins of each slot; or REJECTED."""
     best = highest(h, h.shape[0])
     if h[best] > vigilance:
         return best
@@ -177,11 +117,11 @@ def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -
 def miss(
     state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray, sketched: bool | None
 ) -> None:
-    """Count a sample that no slot of the block in use would learn; change blocks if it is one too many."""
+    """Count a sample that no slot of the current block learns; switch blocks if a limit is exceeded."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    if sketched is None:  # then the rest is not even compiled
+    if sketched is None:  # the other branches are then not compiled
         hit = find_by_products(state, settings, x, scale, h)
     elif blocks > WORTH_IT:
         hit = find_by_sketches(state, settings, x, scale, h)
@@ -238,54 +178,54 @@ def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: I
 
 @kernel_in_place
 def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order, until another block does not fit."""
+    """Learn rows in order, until a new block does not fit into the arrays."""
     return learn_rows(state, settings, X, winners, None)
 
 
 @kernel_in_place
 def learn_sketched(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """As :func:`learn`, for memories so large that sketches pay."""
+    """Learn rows as :func:`learn` does, for memories large enough for sketches to save time."""
     return learn_rows(state, settings, X, winners, True)
 
 
 def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
-    """Slots before they have learned anything: random directions."""
+    """Return untrained slots: random directions."""
     slots = rng.random((n, n_features)) if init == "uniform" else rng.standard_normal((n, n_features))
     return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
 
 
 class CCM(BlockMemory):
-    """Continual competitive memory: learns task after task, notices by itself when one begins or comes back.
+    """Continual competitive memory: learns tasks in sequence, and detects new and returning tasks.
 
-    This is the paper's model, with thresholds to suit the data. :class:`ccmem.AdaptiveCCM` needs none.
+    This is the paper's model; its thresholds must be tuned to the data. :class:`ccmem.AdaptiveCCM` needs no thresholds.
 
     Parameters
     ----------
     n_slots : int, default=25
         Slots in a block (d_mem; the paper's 125 units over 5 tasks).
     vigilance : float, default=0.8
-        A sample must be more similar than this to a slot to be learned by it (rho).
+        Similarity that a slot must exceed to match a sample (rho).
     recall_vigilance : float or None, default=None
-        The same for slots of waiting blocks (rho_r); None means: as ``vigilance``.
+        Similarity that a slot of a waiting block must exceed to match (rho_r); None means ``vigilance``.
     alarm_limit : int, default=20
-        More misses than this make a new block (a_theta).
+        Largest number of misses without a new block (a_theta).
     recall_limit : int, default=30
-        More hits than this in one waiting block bring it back (r_theta). With consecutive counters it must not exceed
-        ``alarm_limit`` for a recall to be possible at all.
+        Largest number of hits in a waiting block without a recall (r_theta). With consecutive counters, recall is
+        impossible if it exceeds ``alarm_limit``.
     commit_limit : int, default=60
-        A slot with no more wins than this is open: it learns a sample that no slot matches (C_theta).
+        Largest number of wins of an open slot; open slots learn samples that no slot matches (C_theta).
     learning_rate : float, default=0.35
-        Part of the way to the sample that a slot moves at its first win (upsilon_0).
+        Fraction of the distance to the sample that a slot moves at its first win (upsilon_0).
     rate_decay : float, default=0.998
-        What a slot's rate is multiplied with at each win (gamma_upsilon).
+        Factor of a slot's rate at each win (gamma_upsilon).
     counters : "consecutive" or "cumulative", default="consecutive"
-        Whether misses and recall hits must come in a row, as the paper's text has it and as its tables need it, or add
-        up until a block changes, as its algorithm is printed.
+        "consecutive": misses and recall hits must be consecutive, as in the paper's text; its tables need this.
+        "cumulative": they add up until the block changes, as in the paper's printed algorithm.
     init : "uniform" or "normal", default="uniform"
-        How the slots of a new block are drawn before they are given unit length: uniform in [0, 1), which fits the
-        paper's tables best and suits non-negative data, or standard normal.
+        Distribution of the slots of a new block before they are scaled to unit length: uniform in [0, 1), which fits
+        the paper's tables best and suits non-negative data, or standard normal.
     random_state : int, Generator, RandomState or None, default=None
-        Where the random slots come from.
+        Seed of the random slots.
 
     Attributes
     ----------
@@ -294,7 +234,7 @@ class CCM(BlockMemory):
     alarm_, recall_counts_
         Misses counted towards a new block, and hits of every block towards a recall.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        What the memory holds; see :class:`ccmem.base.CompetitiveMemory`. A slot with no wins has not been used yet.
+        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. A slot with no wins is unused.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -345,13 +285,13 @@ class CCM(BlockMemory):
     @property
     @reading
     def unit_blocks_(self) -> IntArray:
-        """The block of every slot."""
+        """Block of every slot."""
         return np.arange(self.n_units_) // self.n_slots
 
     @property
     @reading
     def recall_counts_(self) -> IntArray:
-        """Hits of every block counted towards a recall, a copy."""
+        """Hits of every block counted towards a recall, as a copy."""
         return self._started().recalls[: self.n_blocks_].copy()
 
     def _alarm_limit(self) -> int:
@@ -363,7 +303,7 @@ class CCM(BlockMemory):
             self._say_what_cannot_happen()
 
     def _say_what_cannot_happen(self) -> None:
-        """Warn, once, if these parameters let nothing be recalled, or nothing be noticed."""
+        """Warn once if the parameters make recall or change detection impossible."""
         state, text = self._state, ""
         if state.counters[BLOCKS] > 1:
             if self.counters == "consecutive" and self.recall_limit > self.alarm_limit:
@@ -380,7 +320,7 @@ class CCM(BlockMemory):
             )
         self.__dict__["_has_said"] = True
         if text:
-            warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # past the guard
+            warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # user's frame
 
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
@@ -452,7 +392,7 @@ class CCM(BlockMemory):
             super()._match(X, prototypes, competes, winners)
 
     def __new__(cls, *args: Any, **parameters: Any) -> CCM:
-        """Tell users of 0.1 where the other form of this class has gone."""
+        """Raise TypeError for parameters of the 0.1 class, and name the class that replaced it."""
         moved = [name for name in ("novelty", "false_alarm_every", "max_units") if name in parameters]
         if moved:
             raise TypeError(

@@ -1,14 +1,15 @@
-"""Pictures of what a memory holds and of what happened on a stream, by matplotlib (``pip install "ccmem[plot]"``).
+"""Pictures of memories and streams, drawn with matplotlib (``pip install matplotlib``).
 
-Every function takes a fitted model (or a result) and returns the matplotlib Axes or Figure it drew, for the caller to
-save, show or change; a notebook shows them by itself. Nothing here touches pyplot's global state, so it works in
-servers, threads and notebooks alike. A block has the same colour, and a new block and a recall the same sign, in every
-picture (:mod:`ccmem.colours`).
+Every function takes a fitted model (or a result) and returns the matplotlib Axes or Figure; notebooks display it. No
+function touches pyplot's global state, so plots work in servers and threads. Blocks keep their colour and events their
+marker in every picture (:mod:`ccmem.core.colours`).
 """
 
 from ccmem.plots.blocks import blocks
 from ccmem.plots.curves import curves
+from ccmem.plots.graphs import graph
 from ccmem.plots.grids import memories, memory_grid
+from ccmem.plots.maps import component_planes, map
 from ccmem.plots.regions import regions
 from ccmem.plots.results import accuracy_chart, task_matrices, task_matrix
 from ccmem.plots.timelines import timeline
@@ -16,7 +17,10 @@ from ccmem.plots.timelines import timeline
 __all__ = [
     "accuracy_chart",
     "blocks",
+    "component_planes",
     "curves",
+    "graph",
+    "map",
     "memories",
     "memory_grid",
     "regions",

@@ -1,4 +1,4 @@
-"""Figures that need no pyplot, and that show themselves in a notebook."""
+"""Figures that work without pyplot and display in notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _kinds() -> tuple[Any, Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise ImportError('figures need matplotlib: pip install "ccmem[plot]"') from problem
+        raise ImportError("figures need matplotlib: pip install matplotlib") from problem
 
     def png(figure: Any) -> bytes:
         buffer = io.BytesIO()
@@ -25,7 +25,7 @@ def _kinds() -> tuple[Any, Any]:
         return buffer.getvalue()
 
     class ShownFigure(Figure):
-        """A Figure that a notebook shows."""
+        """A figure that displays in a notebook."""
 
         def __init__(self, *arguments: Any, **more: Any) -> None:
             super().__init__(*arguments, **more)
@@ -34,11 +34,11 @@ def _kinds() -> tuple[Any, Any]:
         def _repr_png_(self) -> bytes:
             return png(self)
 
-        def _repr_html_(self) -> str:  # the gallery of the docs shows this one
+        def _repr_html_(self) -> str:  # used by the gallery of the docs
             return f'<img src="data:image/png;base64,{base64.b64encode(png(self)).decode()}"/>'
 
     class ShownAxes(Axes):
-        """Axes that a notebook shows, with the figure they are in."""
+        """Axes that display in a notebook with their figure."""
 
         def _repr_png_(self) -> bytes:
             return png(self.figure)
@@ -47,15 +47,15 @@ def _kinds() -> tuple[Any, Any]:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of this size in inches."""
+    """Return an empty figure of this size in inches."""
     return _kinds()[0](figsize=(width, height), layout="constrained")
 
 
 def new_axes(ax: Any, width: float, height: float) -> Any:
-    """``ax``, or the axes of a new figure."""
+    """Return ``ax``, or the axes of a new figure."""
     return new_figure(width, height).add_subplot(axes_class=_kinds()[1]) if ax is None else ax
 
 
 def memory_of(model: Any) -> Any:
-    """The memory inside a classifier or a gated network, or the memory itself."""
+    """Return the memory inside a classifier or gated network, or the memory itself."""
     return getattr(model, "memory_", model)

@@ -1,4 +1,4 @@
-"""What each block holds: images, or columns of sensors."""
+"""Content of each block, as images or columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.colours import GREY, INK, PALE, block_colour
+from ccmem.core.colours import GREY, INK, PALE, block_colour
 from ccmem.plots._figure import memory_of, new_figure
 from ccmem.plots.grids import stretched
 
@@ -17,7 +17,7 @@ _UNITS = 10
 def blocks(
     model: Any, image_shape: tuple[int, int] | None = None, *, title: str | None = None, figure: Any = None
 ) -> Any:
-    """What each block of a memory holds: its busiest units as images, or its mean as bars, a column of the data each.
+    """Draw the content of each block: its most active units as images, or its mean as one bar per column.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def blocks(
     -------
     matplotlib Figure, which a notebook shows
     """
-    from ccmem.watching.facts import image_shape as shape_of
+    from ccmem.base.images import image_shape as shape_of
 
     memory = memory_of(model)
     if not hasattr(memory, "unit_blocks_"):
@@ -76,7 +76,7 @@ def _columns(memory: Any) -> list[str]:
 
 
 def _bars(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
-    """A bar a column, from the lowest to the highest that any block has: columns may be in any units."""
+    """Draw one bar per column, scaled to the range over all blocks because units differ."""
     columns, profiles = _columns(memory), [memory._profile(block) for block in shown.tolist()]
     levels, spreads = (np.array([profile[part] for profile in profiles]) for part in (0, 1))
     low, high = (levels - spreads).min(axis=0), (levels + spreads).max(axis=0)

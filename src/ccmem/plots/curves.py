@@ -1,4 +1,4 @@
-"""Lines: a figure against a setting, a budget or time."""
+"""Line plots of a figure against a setting, a budget or time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.colours import GREY, block_colour
+from ccmem.core.colours import GREY, block_colour
 from ccmem.plots._figure import new_axes
 
 MOST_MARKS = 20
-"""Points of a line that are marked one by one."""
+"""Largest number of points with individual markers."""
 MOST_TICKS = 8
-"""Values of x that are all written on a logarithmic axis."""
+"""Largest number of x values labelled on a logarithmic axis."""
 
 
 def curves(
@@ -28,7 +28,7 @@ def curves(
     ax: Any = None,
     title: str | None = None,
 ) -> Any:
-    """Draw one line for every name; returns the Axes.
+    """Draw one line per name; return the Axes.
 
     Parameters
     ----------

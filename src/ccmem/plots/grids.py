@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import FloatArray
+from ccmem.core.typing import FloatArray
 from ccmem.plots._figure import memory_of, new_axes, new_figure
 
 
@@ -19,7 +19,7 @@ def memory_grid(
     ax: Any = None,
     title: str | None = None,
 ) -> Any:
-    """The prototypes of a memory as a grid of images, each on its own grey scale; slots never used stay blank.
+    """Draw the prototypes of a memory as a grid of images, each on its own grey scale; unused slots stay blank.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def memory_grid(
 
 
 def _side(columns: int) -> float:
-    """Inches of an image: larger if there are few in a row."""
+    """Return the size of an image in inches; larger if there are few per row."""
     return max(0.32, min(0.8, 5 / columns))
 
 
@@ -82,7 +82,7 @@ def memories(
     columns: int = 25,
     title: str | None = None,
 ) -> Any:
-    """The memories of several models, one below the other (the paper's figure); returns the Figure."""
+    """Draw the memories of several models one below the other, as in the paper; return the Figure."""
     heights = [-(-len(memory_of(model).prototypes_) // columns) for model in models.values()]
     side = _side(columns)
     figure = new_figure(columns * side, sum(heights) * (side + 0.01) + 0.45 * len(heights) + 0.3)

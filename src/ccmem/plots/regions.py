@@ -1,4 +1,4 @@
-"""The plane, for memories of two columns: which unit answers for which point."""
+"""Decision regions of memories with two columns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.colours import INK, block_colour
+from ccmem.core.colours import INK, block_colour
 from ccmem.plots._figure import memory_of, new_axes
 
 POINTS = 300
-"""Points along each side at which the memory is asked."""
+"""Grid points per side at which the memory is evaluated."""
 
 
 def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = None, title: str | None = None) -> Any:
-    """Which unit of a memory of two columns wins where: a colour for every unit, or for every block if there are some.
+    """Draw the region of the plane that each unit wins, coloured by unit, or by block if there are several.
 
     Units that compare by distance are dots, those that compare by direction are arrows. Where a memory has a vigilance,
     points that no unit is similar enough to are left pale.

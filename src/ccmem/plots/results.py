@@ -1,4 +1,4 @@
-"""Results: task matrices and accuracies."""
+"""Plots of task matrices and accuracies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccmem.plots._figure import BLUE, GREEN, ORANGE, new_axes, new_figure
 
 
 def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = None, title: str | None = None) -> Any:
-    """A task matrix as a heat map: accuracy on each task (column) after each visit (row); returns the Axes."""
+    """Draw a task matrix as a heat map: accuracy on each task (column) after each visit (row); return the Axes."""
     R = np.array([[np.nan if value is None else value for value in line] for line in R], np.float64)
     ax = new_axes(ax, 0.62 * R.shape[1] + 1.2, 0.55 * R.shape[0] + 1.0)
     ax.imshow(R, cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -39,7 +39,7 @@ def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = No
 def task_matrices(
     matrices: Mapping[str, Any], *, task_names: Sequence[str] | None = None, columns: int = 4, title: str | None = None
 ) -> Any:
-    """Several task matrices side by side; returns the Figure."""
+    """Draw several task matrices side by side; return the Figure."""
     rows = -(-len(matrices) // columns)
     columns = min(columns, len(matrices))
     figure = new_figure(3.3 * columns, 2.9 * rows + (0.3 if title else 0))
@@ -60,7 +60,7 @@ def accuracy_chart(
     ax: Any = None,
     title: str | None = None,
 ) -> Any:
-    """ACC of models (name -> mean, standard deviation) as bars, published values marked; returns the Axes."""
+    """Draw the ACC of models (name -> mean, standard deviation) as bars with published values; return the Axes."""
     published = published or {}
     names = list(accuracies)
     ax = new_axes(ax, 7, 0.36 * len(names) + 1.1)

@@ -1,4 +1,4 @@
-"""Which block was in use when: the picture of a stream as a memory saw it."""
+"""Timeline of the blocks in use."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ccmem._typing import FloatArray, IntArray
-from ccmem.colours import ALARM, GREY, INK, PALE, SIGNS, block_colour
+from ccmem.core.colours import ALARM, GREY, INK, PALE, SIGNS, block_colour
+from ccmem.core.times import format_time
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.plots._figure import memory_of, new_figure
 from ccmem.plots.grids import stretched
 
 WORDS, ARROWS, MARKS = 14, 60, 160
-"""Up to so many events have words, arrows, marks; more are drawn as ticks."""
+"""Largest number of events drawn with words, arrows and markers; beyond that, ticks."""
 MOST_LABELS = 30
 MOST_COLUMNS = 12
-"""Columns of a stream that are drawn."""
+"""Largest number of columns drawn."""
 _THUMBNAILS = 24
 
 
@@ -26,12 +27,13 @@ def timeline(
     changes: Sequence[int] = (),
     alarm: Any = None,
     rejected: Any = None,
+    evidence: Any = None,
     stream: Any = None,
     image_shape: tuple[int, int] | None = None,
     title: str | None = None,
     figure: Any = None,
 ) -> Any:
-    """The block in use over the stream, with new blocks and recalls; readable for a few events and for hundreds.
+    """Draw the block in use over the stream with new blocks and recalls.
 
     Parameters
     ----------
@@ -42,6 +44,8 @@ def timeline(
         Drawn beneath, against its limit.
     rejected : array of bool, one value a step, optional
         Which steps a CCM rejected; the alarm is made from it.
+    evidence : array, one value a step, or True, optional
+        Evidence for a change in multiples of its threshold, drawn beneath; True draws the evidence of the events alone.
     stream : array of the rows, optional
         Drawn above: as images if that is what they are, else a line a column.
     image_shape : (height, width), optional
@@ -71,7 +75,9 @@ def timeline(
     lanes_high = min(6.0, max(1.2, 0.55 * n_blocks))
     rows, shape = _rows_of(stream, image_shape)
     stream_high = 0.75 if shape is not None or rows is None else 0.35 + 0.13 * min(rows.shape[1], MOST_COLUMNS)
-    heights = [stream_high] * (rows is not None) + [lanes_high] + [0.75] * (alarm is not None)
+    heights = (
+        [stream_high] * (rows is not None) + [lanes_high] + [0.75] * ((alarm is not None) + (evidence is not None))
+    )
     figure = new_figure(11, sum(heights) + 1.0) if figure is None else figure
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     for panel in panels:
@@ -86,17 +92,24 @@ def timeline(
     draw_lanes(panels.pop(0), memory)
     if alarm is not None:
         _draw_alarm(panels.pop(0), np.asarray(alarm), _limit(memory))
+    if evidence is not None:
+        _draw_evidence(panels.pop(0), memory, None if evidence is True else np.asarray(evidence, np.float64))
     below.set_xlim(0, max(1, memory.n_samples_seen_))
-    below.set_xlabel("samples seen", color=INK)
-    below.xaxis.set_major_formatter("{x:,.0f}")
+    clock = getattr(memory, "time_at", None)
+    if clock is not None and clock(memory.n_samples_seen_ - 1) is not None:
+        below.set_xlabel("time", color=INK)
+        below.xaxis.set_major_formatter(lambda x, _: format_time(clock(min(int(x), memory.n_samples_seen_ - 1))))
+    else:
+        below.set_xlabel("samples seen", color=INK)
+        below.xaxis.set_major_formatter("{x:,.0f}")
     if title is not None:
         figure.suptitle(title, color=INK, weight="bold")
     return figure
 
 
 def draw_lanes(axes: Any, memory: Any) -> None:
-    """A lane a block, filled while it was in use; events between the lanes."""
-    events = [event for event in memory.events_ if event.from_block != event.to_block]  # not those of columns
+    """Draw one lane per block, filled while in use, with events between the lanes."""
+    events = [event for event in memory.events_ if event.from_block != event.to_block]  # skip events of columns
     rows, n_blocks = memory.n_samples_seen_, _n_blocks(memory)
     names = getattr(memory, "block_names_", {})
     first = events[0].from_block if events else getattr(memory, "task_pointer_", 0)
@@ -137,7 +150,7 @@ def draw_lanes(axes: Any, memory: Any) -> None:
 
 
 def alarm_of(rejected: Any, resets: Sequence[int]) -> IntArray:
-    """Rejections in a row up to each step; a change of blocks starts the count anew."""
+    """Return the number of consecutive rejections at each step; a change of block resets it."""
     step = np.arange(len(rejected))
     start = np.where(rejected, -1, step)
     start[[reset for reset in resets if reset < len(start)]] = [reset for reset in resets if reset < len(start)]
@@ -172,7 +185,7 @@ def _draw_arrows(axes: Any, events: Any, colour: str, words: str | None, bold: b
 
 
 def _draw_columns(axes: Any, memory: Any, events: Any, mark: str, colour: str) -> None:
-    """Columns that were lost or are back: a mark above the lane in use, with the column's name if there are few."""
+    """Draw lost and recovered columns as markers above the current lane, with names if there are few."""
     names = getattr(memory, "feature_names_in_", None)
     steps, heights = [event.step for event in events], [event.to_block - 0.38 for event in events]
     axes.plot(steps, heights, mark, color=colour, mec="white", markersize=8)
@@ -184,7 +197,7 @@ def _draw_columns(axes: Any, memory: Any, events: Any, mark: str, colour: str) -
 
 
 def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
-    width = max(1, len(alarm) // 4000)  # more points than pixels only make a picture slow
+    width = max(1, len(alarm) // 4000)  # more points than pixels would only slow down drawing
     peaks = np.maximum.reduceat(alarm, np.arange(0, len(alarm), width))
     axes.fill_between(np.arange(len(peaks)) * width, peaks, color=ALARM, step="mid", linewidth=0.6, alpha=0.85)
     top = float(max(peaks.max(), 1))
@@ -206,8 +219,44 @@ def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
     axes.axhline(0, color=PALE, linewidth=1)
 
 
+def _draw_evidence(axes: Any, memory: Any, evidence: FloatArray | None) -> None:
+    """Draw the evidence against its threshold: linear up to 1, logarithmic beyond; a stem per event."""
+    events = [event for event in memory.events_ if event.changes_block]
+    axes.set_yscale("function", functions=(_evidence_height, _evidence_at))
+    if evidence is not None:
+        width = max(1, len(evidence) // 4000)  # more points than pixels only make a picture slow
+        peaks = np.maximum.reduceat(np.nan_to_num(evidence), np.arange(0, len(evidence), width))
+        axes.fill_between(np.arange(len(peaks)) * width, peaks, color=ALARM, linewidth=0.6, alpha=0.45)
+    axes.vlines([e.step for e in events], 0, [e.evidence or 1.0 for e in events], color=ALARM, linewidth=2)
+    for event in events if len(events) <= WORDS else ():
+        axes.annotate(
+            f"{event.evidence or 1.0:.2g}",
+            (event.step, event.evidence or 1.0),
+            (4, -2),
+            textcoords="offset points",
+            va="bottom",
+            color=ALARM,
+            fontsize=9,
+        )
+    axes.axhline(1, color=ALARM, linewidth=0.9, linestyle=":")
+    top = max([4.0, *(1.6 * event.evidence for event in events)])
+    axes.set(ylim=(0, top), yticks=[1, top**0.8], yticklabels=["threshold", "evidence"])
+    axes.tick_params(axis="y", labelcolor=ALARM)
+    for label, size, weight in zip(axes.get_yticklabels(), (9, 10), ("normal", "bold"), strict=True):
+        label.set(fontsize=size, fontweight=weight)
+    axes.spines["bottom"].set(visible=True, color=PALE)
+
+
+def _evidence_height(evidence: FloatArray) -> FloatArray:
+    return np.where(evidence <= 1, evidence, 1 + np.log(np.maximum(evidence, 1)))
+
+
+def _evidence_at(height: FloatArray) -> FloatArray:
+    return np.where(height <= 1, height, np.exp(np.clip(height, 1, 20) - 1))
+
+
 def _rows_of(stream: Any, shape: tuple[int, int] | None) -> tuple[FloatArray | None, tuple[int, int] | None]:
-    """A stream as an array, and the shape of its images if it has any."""
+    """Return a stream as an array, and the image shape if it holds images."""
     if stream is None:
         return None, None
     rows = np.asarray(stream)
@@ -218,11 +267,11 @@ def _rows_of(stream: Any, shape: tuple[int, int] | None) -> tuple[FloatArray | N
 
 
 def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None, names: list[str]) -> None:
-    """Some of the images; or a trace a column, one below the other, each from its lowest to its highest."""
+    """Draw some of the images, or one trace per column scaled to its range."""
     if shape is None:
         every = max(1, len(rows) // 2000)
         some = rows[::every, :MOST_COLUMNS].astype(np.float64)
-        some[:, np.isnan(some).all(axis=0)] = 0.0  # a column that never spoke
+        some[:, np.isnan(some).all(axis=0)] = 0.0  # a column without readings
         low, high = np.nanmin(some, axis=0), np.nanmax(some, axis=0)
         traces = (some - low) / np.where(high > low, high - low, 1) - 1.25 * np.arange(some.shape[1])
         axes.plot(np.arange(len(some)) * every, traces, linewidth=0.5, color=INK, alpha=0.75)

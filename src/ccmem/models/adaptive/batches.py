@@ -1,160 +1,225 @@
-"""From rows to batches: the sums of a batch being filled, and the features of a full one.
+"""Sums of rows, features of batches, and columns without readings. Compiled.
 
-What is done with the features is told in :mod:`ccmem.models.adaptive.columns`.
+A batch becomes two features per column: its mean, and its spread (root of half the mean squared step). The features of
+the newest batch replace its sums until the batch enters the ring of the latest eight.
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
-from ccmem._typing import FloatArray
-from ccmem.kernels.competition import dot
+from ccmem.core.codes import COLUMN_BACK, COLUMN_LOST
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.columns import (
+from ccmem.kernels.journal import note
+from ccmem.models.adaptive.state import (
+    AGE,
+    BATCHES,
     BEFORE,
-    DIRECTION,
+    DRIFT,
     FOURTHS,
-    N_SLOT,
+    GAP,
+    HEARD,
+    HOME,
+    LEVEL,
+    LONGEST,
+    LOST,
+    MEASURED,
+    NOISE,
+    POINTER,
+    READINGS,
     REFERENCE,
-    ROUNDING,
-    RUNNING,
+    RING,
+    SCATTER,
     SQUARES,
     SUM,
+    SUMS,
+    SWAY,
     TINY,
 )
 
-
-@kernel_in_place
-def read(readings: FloatArray, X: FloatArray, begins: bool, anew: bool) -> None:
-    """Take rows into the batch being filled, which ``begins`` with them; ``anew``: nothing is known of the stream yet.
-
-    Sums are the same however many rows come at a time; four at a time, sums are fetched a quarter as often.
-    """
-    reference, before = readings[RUNNING + REFERENCE], readings[BEFORE]
-    sums = readings[SUM], readings[SQUARES], readings[FOURTHS], readings[DIRECTION]
-    if begins:
-        for row in range(SUM, BEFORE):
-            readings[row] = 0.0
-        readings[DIRECTION] = 0.0
-        if anew:
-            for j in range(before.shape[0]):
-                reference[j] = before[j] = X[0, j]
-    r = 0
-    while r + 8 <= X.shape[0]:
-        a, b, c, d = X[r], X[r + 1], X[r + 2], X[r + 3]
-        e, f, g, h = X[r + 4], X[r + 5], X[r + 6], X[r + 7]
-        scales = scale_of(a), scale_of(b), scale_of(c), scale_of(d), scale_of(e), scale_of(f), scale_of(g), scale_of(h)
-        add_eight(*sums, before, reference, a, b, c, d, e, f, g, h, *scales)
-        r += 8
-    while r < X.shape[0]:
-        add_one(*sums, before, reference, X[r], scale_of(X[r]))
-        r += 1
-
-
-@kernel_in_place
-def scale_of(x: FloatArray) -> float:
-    """1 / |x|; 0 for a zero vector."""
-    squared = dot(x, x)
-    return 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
-
-
-@kernel_in_place
-def with_value(
-    total: float,
-    squares: float,
-    fourths: float,
-    direction: float,
-    before: float,
-    value: float,
-    level: float,
-    scale: float,
-) -> tuple[float, float, float, float, float]:
-    """The sums of a column with one more value, which is then the one before."""
-    step = (value - before) * (value - before)
-    return total + (value - level), squares + step, fourths + step * step, direction + scale * value, value
+_LARGEST_STEP = 1e140
+"""Cap on a squared step: its square must be finite."""
+LOST_AFTER = 8.0
+"""Batches without a reading, beyond three times the longest gap so far, after which a column is lost."""
 
 
 @kernel_apart
-def add_one(
+def add_row(
     total: FloatArray,
     squares: FloatArray,
     fourths: FloatArray,
-    direction: FloatArray,
     before: FloatArray,
     reference: FloatArray,
-    a: FloatArray,
-    scale: float,
+    x: FloatArray,
 ) -> None:
     """Add a row to the sums of a batch."""
-    for j in range(a.shape[0]):
-        sums = total[j], squares[j], fourths[j], direction[j], before[j]
-        total[j], squares[j], fourths[j], direction[j], before[j] = with_value(
-            *sums, np.float64(a[j]), reference[j], scale
-        )
-
-
-@kernel_apart
-def add_eight(
-    total: FloatArray,
-    squares: FloatArray,
-    fourths: FloatArray,
-    direction: FloatArray,
-    before: FloatArray,
-    reference: FloatArray,
-    a: FloatArray,
-    b: FloatArray,
-    c: FloatArray,
-    d: FloatArray,
-    e: FloatArray,
-    f: FloatArray,
-    g: FloatArray,
-    h: FloatArray,
-    scale_a: float,
-    scale_b: float,
-    scale_c: float,
-    scale_d: float,
-    scale_e: float,
-    scale_f: float,
-    scale_g: float,
-    scale_h: float,
-) -> None:
-    """The same with eight rows."""
-    for j in range(a.shape[0]):
-        level = reference[j]
-        sums = total[j], squares[j], fourths[j], direction[j], before[j]
-        sums = with_value(*sums, np.float64(a[j]), level, scale_a)
-        sums = with_value(*sums, np.float64(b[j]), level, scale_b)
-        sums = with_value(*sums, np.float64(c[j]), level, scale_c)
-        sums = with_value(*sums, np.float64(d[j]), level, scale_d)
-        sums = with_value(*sums, np.float64(e[j]), level, scale_e)
-        sums = with_value(*sums, np.float64(f[j]), level, scale_f)
-        sums = with_value(*sums, np.float64(g[j]), level, scale_g)
-        sums = with_value(*sums, np.float64(h[j]), level, scale_h)
-        total[j], squares[j], fourths[j], direction[j], before[j] = sums
+    for j in range(x.shape[0]):
+        value = np.float64(x[j])
+        step = value - before[j]
+        step = min(step * step, _LARGEST_STEP)
+        total[j] += value - reference[j]
+        squares[j] += step
+        fourths[j] += step * step
+        before[j] = value
 
 
 @kernel_in_place
-def mean_and_spread(
-    total: float, squares: float, fourths: float, reference: float, n: float
-) -> tuple[float, float, float, float]:
-    """Mean and spread of n readings, and the errors of both."""
-    mean = reference + total / n
-    variance = min(squares / (2.0 * n), 1e300)
+def begin_stream(stream: FloatArray, x: FloatArray) -> None:
+    """Let the first row of all be the first reference."""
+    for j in range(x.shape[0]):
+        if x[j] == x[j]:
+            stream[REFERENCE, j] = stream[BEFORE, j] = x[j]
+
+
+@kernel_in_place
+def add_some(stream: FloatArray, gaps: FloatArray, unknown: FloatArray, x: FloatArray) -> None:
+    """Add a row in which readings may be missing; a first reading (noise ``unknown``) becomes the reference."""
+    for j in range(x.shape[0]):
+        value = np.float64(x[j])
+        if value != value:
+            gaps[GAP, j] += 1.0
+            continue
+        if unknown[j] < 0.0 and gaps[READINGS, j] == 0.0:
+            stream[REFERENCE, j] = stream[BEFORE, j] = value
+        step = value - stream[BEFORE, j]
+        step = min(step * step, _LARGEST_STEP)
+        stream[SUM, j] += value - stream[REFERENCE, j]
+        stream[SQUARES, j] += step
+        stream[FOURTHS, j] += step * step
+        stream[BEFORE, j] = value
+        gaps[READINGS, j] += 1.0
+        if gaps[LOST, j] == 0.0:
+            gaps[LONGEST, j] = max(gaps[LONGEST, j], gaps[GAP, j])
+            gaps[GAP, j] = 0.0
+
+
+@kernel_in_place
+def fill(reference: FloatArray, x: FloatArray, filled: FloatArray) -> bool:
+    """Copy a row, the reference in place of missing readings; True if there is any reading."""
+    heard = False
+    for j in range(x.shape[0]):
+        if x[j] == x[j]:
+            filled[j] = x[j]
+            heard = True
+        else:
+            filled[j] = reference[j]
+    return heard
+
+
+@kernel_in_place
+def error_of_spread(variance: float, fourths: float, n: float) -> float:
+    """Return the error variance of a spread of ``n`` steps: more than normal where few steps make up the sum."""
     share = 0.5 / n
     if variance > 0.0:
-        steps = 4.0 * n * n * variance * variance / max(fourths, TINY)  # that count; an outlier makes two
-        tails = (1.0 - steps / n) / (4.0 * max(steps - 2.0, 0.01))
-        share = min(tails, 1.0) if tails > share else share
-    rounding = ROUNDING * mean * (ROUNDING * mean)
-    return mean, np.sqrt(variance), variance / n + rounding, variance * share + rounding
+        steps = 4.0 * n * n * variance * variance / max(fourths, TINY)
+        share = max(share, min(1.0, (1.0 - steps / n) / (4.0 * max(steps - 2.0, 0.01))))
+    return variance * share
 
 
 @kernel_in_place
-def close(readings: FloatArray, ring: FloatArray, slot: int, n: float) -> None:
-    """Put the full batch into a slot of the ring."""
-    first = N_SLOT * slot
-    for j in range(ring.shape[1]):
-        ring[first, j], ring[first + 1, j], ring[first + 2, j], ring[first + 3, j] = mean_and_spread(
-            readings[SUM, j], readings[SQUARES, j], readings[FOURTHS, j], readings[RUNNING + REFERENCE, j], n
-        )
-        ring[first + 4, j] = readings[DIRECTION, j] / n
+def finish(stream: FloatArray, gaps: FloatArray, missing: bool | None, repeated: int, batch: float) -> None:
+    """Replace the sums of a full batch by its features: mean, spread, and the error variance of the spread.
+
+    A column with less than half a batch of readings repeats a batch of the ring, that in slot
+    ``repeated``, while its sums wait for more in ``gaps``.
+    """
+    last = BATCHES + 3 * repeated
+    for j in range(stream.shape[1]):
+        n = batch
+        if missing is not None and gaps.shape[0] > 0:
+            n = gaps[READINGS, j]
+            gaps[HEARD, j] = 1.0 if 2.0 * n >= batch else 0.0
+            for row in range(3):
+                gaps[SUMS + row, j] = 0.0
+                if gaps[HEARD, j] == 0.0:
+                    gaps[SUMS + row, j], stream[SUM + row, j] = stream[SUM + row, j], stream[last + row, j]
+            if gaps[HEARD, j] == 0.0:
+                continue
+            gaps[READINGS, j] = 0.0
+        variance = stream[SQUARES, j] / (2.0 * n)
+        error = error_of_spread(variance, stream[FOURTHS, j], n)
+        mean = stream[BEFORE, j]  # exactly, if no reading differs from the one before
+        if variance > 0.0:
+            mean = stream[REFERENCE, j] + stream[SUM, j] / n
+        stream[SUM, j], stream[SQUARES, j], stream[FOURTHS, j] = mean, math.sqrt(variance), error
+
+
+@kernel_in_place
+def store(stream: FloatArray, gaps: FloatArray, missing: bool | None, slot: int) -> None:
+    """Move the features of the newest batch to a slot of the ring, and begin new sums."""
+    first = BATCHES + 3 * slot
+    for row in range(3):
+        for j in range(stream.shape[1]):
+            stream[first + row, j], stream[SUM + row, j] = stream[SUM + row, j], 0.0
+            if missing is not None and gaps.shape[0] > 0:
+                stream[SUM + row, j] = gaps[SUMS + row, j]
+
+
+@kernel_in_place
+def row_of(age: int, latest: int) -> int:
+    """Return the row of the mean of a batch: 0 for the newest, which is not in the ring yet."""
+    if age == 0:
+        return SUM
+    return BATCHES + 3 * ((latest + 1 - age) % RING)
+
+
+@kernel_in_place
+def hear(state: Any, batch: float) -> None:
+    """Let columns that the block in use has never had a reading of begin with the newest batch."""
+    stream, block, gaps = state.stream, state.blocks[state.counters[POINTER]], state.gaps
+    for j in range(stream.shape[1]):
+        if block[NOISE, j] >= 0.0 or (gaps.shape[0] > 0 and gaps[HEARD, j] == 0.0):
+            continue
+        new = stream[DRIFT, j] == 0.0  # the stream has never had one either
+        for f in range(2):
+            value = stream[SUM + f, j]
+            stream[REFERENCE + f, j] = stream[HOME + f, j] = block[LEVEL + f, j] = value
+            block[SWAY + f, j] = 0.0
+            for slot in range(RING):
+                stream[BATCHES + 3 * slot + f, j] = value
+            for i in range(MEASURED):
+                if new:
+                    stream[DRIFT + MEASURED * f + i, j] = 1.0 / (1 << i)
+        for slot in range(RING):
+            stream[BATCHES + 3 * slot + 2, j] = stream[FOURTHS, j]
+        block[NOISE, j] = stream[SQUARES, j] * stream[SQUARES, j] / batch
+        block[NOISE + 1, j] = stream[FOURTHS, j]
+        state.counters[AGE] = min(state.counters[AGE], 1)  # a reference of one batch
+
+
+@kernel_in_place
+def measure_scatter(state: Any, settings: Any) -> None:
+    """Estimate the scatter of directions in the block in use: variance over mean square of its rows."""
+    block = state.blocks[state.counters[POINTER]]
+    variance = square = 0.0
+    for j in range(block.shape[1]):
+        if block[NOISE, j] >= 0.0:
+            variance += settings.batch * block[NOISE, j] + block[SWAY, j]
+            square += block[LEVEL, j] * block[LEVEL, j]
+    state.scalars[SCATTER] = variance / max(variance + square, TINY)
+
+
+@kernel_in_place
+def report_gaps(state: Any, settings: Any) -> None:
+    """Report columns that are lost, or back, at the end of a batch."""
+    counters, gaps = state.counters, state.gaps
+    pointer: Any = counters[POINTER]
+    for j in range(gaps.shape[1]):
+        rows: Any = np.int64(gaps[GAP, j])
+        if gaps[LOST, j] > 0.0 and gaps[READINGS, j] > 0.0:
+            back: Any = np.int64(gaps[READINGS, j])
+            gaps[LOST, j], gaps[LONGEST, j], gaps[GAP, j] = 0.0, max(gaps[LONGEST, j], gaps[GAP, j]), 0.0
+            note(counters, state.journal, COLUMN_BACK, j, pointer, back, settings.batch)
+        elif (
+            gaps[LOST, j] == 0.0
+            and state.stream[DRIFT, j] > 0.0
+            and gaps[GAP, j] > LOST_AFTER * settings.batch + 3.0 * gaps[LONGEST, j]
+        ):
+            gaps[LOST, j], gaps[READINGS, j] = 1.0, 0.0
+            for row in range(3):
+                state.stream[SUM + row, j] = 0.0
+            note(counters, state.journal, COLUMN_LOST, j, pointer, rows, 1)

@@ -1,4 +1,4 @@
-"""The estimator; docs/adaptive_rule.md tells what it does."""
+"""The estimator; docs/adaptive_rule.md describes its decision rule."""
 
 from __future__ import annotations
 
@@ -9,88 +9,88 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem._typing import BoolArray, FloatArray, IntArray
-from ccmem.base import ChunkResult
-from ccmem.guard import reading
-from ccmem.kernels.matching import SLAB_ROWS
-from ccmem.kernels.rows import check_finite
-from ccmem.memory import (
-    JOURNAL_COLUMNS,
-    JOURNALED,
-    QUESTION,
-    SEEN,
-    UNITS,
-    aligned_zeros,
-    aligned_zeros_of,
-    grown,
-    new_units,
-)
-from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
+from ccmem.base.matching import SLAB_ROWS
+from ccmem.base.memory import ChunkResult
+from ccmem.base.validation import check_finite
+from ccmem.core.allocation import aligned_zeros, aligned_zeros_of, grown
+from ccmem.core.locking import reading
+from ccmem.core.parameters import Rule, integer, number, optional
+from ccmem.core.state import JOURNAL_COLUMNS, SEEN, UNITS, new_units
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
-from ccmem.models.adaptive.blindness import MANY, WARNING, blind_witnesses
-from ccmem.models.adaptive.columns import (
+from ccmem.models.adaptive.cold import decide, list_members
+from ccmem.models.adaptive.constants import Constants
+from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
+from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
+from ccmem.models.adaptive.state import (
+    AGE,
+    ALARM,
+    BLOCKS,
+    FRESH,
+    KEPT,
     LATEST,
     LEVEL,
     N_BLOCK,
-    N_GUESS,
-    N_KNOWN,
-    N_READINGS,
-    N_SLOT,
+    N_GAPS,
+    N_SCALARS,
+    N_STREAM,
+    NOISE,
+    OWN_COUNTERS,
+    POINTER,
     RING,
-    ROUNDING,
     ROWS,
-    SILENT,
+    SCATTER,
+    SIZE,
+    STATUS,
     SWAY,
     TINY,
+    WAITING,
+    WATCHED,
+    AdaptiveSettings,
+    AdaptiveState,
+    new_settings,
 )
-from ccmem.models.adaptive.decision import BATCHES, FILLED, LAST, N_SCALARS, N_VECTORS, OWN_COUNTERS, SIZE, answer
-from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_labelled, learn_with_gaps
-from ccmem.models.adaptive.missing import ABSENT, KEPT, N_MISSING, UNHEARD, cosines, expecting_gaps
-from ccmem.models.adaptive.signature import COUNT, N_STATISTICS, VARIANCE, WANDER, WEIGHT, limit
-from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState, Tuning, new_settings
-from ccmem.models.adaptive.stored import with_missing, with_rates, without_errors, without_missing, without_rates
-from ccmem.models.adaptive.upgrade import with_columns
-from ccmem.parameters import Rule, integer, number, optional
 
-_PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks", "errors")
-_PER_BLOCK = ("means", "statistics", "columns", "ages")
+_PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks")
 _LEAST_UNITS_MORE = 8
-"""A fleet of small memories feels every spare row."""
+"""Units by which a memory grows at least; memories of a fleet have few to spare."""
+_LEAST_SPREAD = 0.01
+"""Smallest spread of a column in a density, relative to its largest over blocks: a constant column must not decide."""
+_MANY = 10_000
+"""Rows of a stream after which a memory that cannot detect anything warns."""
 
 
 class AdaptiveCCM(BlockMemory):
-    """Continual competitive memory without thresholds: notices by itself when something begins or comes back.
+    """Continual competitive memory without thresholds: it detects by itself when a task begins or comes back.
 
-    A block knows what its samples look like on average and how far that varies, by their direction and column by
-    column; when recent samples no longer fit, a waiting block they do fit is recalled, or a new one begins. Columns may
-    have any units: there is nothing to scale. NaN is a missing reading; a column that dies is told. Nothing is random.
+    A block knows the level and the spread of every column. When the latest batches of rows no longer fit, a waiting
+    block that fits them is recalled, or a new one begins. Columns may have any units: there is nothing to scale. NaN is
+    a missing reading; a dead column is reported. Nothing is random.
 
     Parameters
     ----------
     n_slots : int, default=25
         Units of a block.
     learning_rate : float, default=0.35
-        Part of the way to the sample that a unit moves at its first win; it becomes the mean of what it won.
+        Fraction of the distance a unit moves on its first win; units converge to the mean of their samples.
     false_alarm_every : float, default=1e6
-        About how many samples of one task may pass before it is mistaken for another. More makes changes a little
-        harder to notice.
+        Expected number of samples between false alarms. Larger values detect changes a little later.
     max_units : int or None, default=None
-        Bound on the number of units. Blocks then grow beyond ``n_slots`` while there is room, and the cheapest units
-        of the largest blocks are merged when there is none. None: ``n_slots`` a block, and no bound.
+        Bound on the number of units; beyond it, the cheapest units of the largest blocks are merged. None: no bound.
 
     Attributes
     ----------
     n_blocks_, task_pointer_, unit_blocks_, events_
         Blocks and their history; see :class:`ccmem.models._blocks.BlockMemory`.
     alarm_ : int
-        Samples since suspicion began; 0 without suspicion.
+        Samples since a change that has not been assigned to a block yet; 0 otherwise.
     blind_ : tuple of str
-        Witnesses that could notice no change now: "direction" where a block wanders as far as directions can be apart,
-        "columns" where all are silent. Empty as a rule; a memory with both says so once, as a warning.
+        Columns whose changes cannot be detected now: without readings, or varying less than their precision.
     block_levels_, block_spreads_ : arrays of shape (n_blocks_, n_features_in_)
         Mean of every column in a block, and its standard deviation, in the units of the data.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        What the memory holds; see :class:`ccmem.base.CompetitiveMemory`.
+        Content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
 
     Examples
     --------
@@ -114,12 +114,12 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "means", "vectors", "columns", "readings", "ring", "missing", "filled", "guess")
-    _derived = ("partners", "costs", "members", "filled", "guess")
+    _per_column = ("prototypes", "blocks", "stream", "gaps", "filled", "scratch")
+    _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
     _labelled_kernel = staticmethod(learn_labelled)
-    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_known_alike", "_said_blind")
-    _tuning: ClassVar[Tuning] = Tuning()
+    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_tables", "_has_warned")
+    _constants: ClassVar[Constants] = Constants()
 
     def __init__(
         self,
@@ -137,42 +137,62 @@ class AdaptiveCCM(BlockMemory):
     @property
     @reading
     def unit_blocks_(self) -> IntArray:
-        """The block of every unit, a copy."""
+        """Block of every unit, a copy."""
         return self._started().unit_blocks[: self.n_units_].copy()
 
     @property
     @reading
     def block_levels_(self) -> FloatArray:
         """Mean of every column in every block, in the units of the data; NaN where a block had no reading of it."""
-        known = self._started().columns[: self.n_blocks_]
-        return np.where(known[:, SWAY] < SILENT, known[:, LEVEL], np.nan)
+        blocks = self._started().blocks[: self.n_blocks_]
+        return np.where(blocks[:, NOISE] >= 0.0, blocks[:, LEVEL], np.nan)
 
     @property
     @reading
     def block_spreads_(self) -> FloatArray:
         """Standard deviation of every column in every block: of rows within a batch, and of batches."""
-        known = self._started().columns[: self.n_blocks_]
-        return np.where(known[:, SWAY] < SILENT, np.sqrt(known[:, N_KNOWN + LEVEL] ** 2 + known[:, SWAY]), np.nan)
+        blocks = self._started().blocks[: self.n_blocks_]
+        variance = self._constants.batch * blocks[:, NOISE] + blocks[:, SWAY]
+        return np.where(blocks[:, NOISE] >= 0.0, np.sqrt(np.maximum(variance, 0.0)), np.nan)
 
     @property
     @reading
     def blind_(self) -> tuple[str, ...]:
-        """Witnesses that could notice no change now, of "direction" and "columns"; none as a rule."""
-        return blind_witnesses(self._started(), self._settings())
+        """Columns whose changes cannot be detected now; none as a rule."""
+        state = self._started()
+        if state.counters[AGE] == 0:
+            return ()
+        block, rounding = state.blocks[state.counters[POINTER]], self._settings().rounding
+        blind = block[NOISE] < 0.0
+        blind |= (block[NOISE] > 0.0) & (block[NOISE] < rounding * block[LEVEL] ** 2 + TINY)
+        if len(state.gaps):
+            blind |= state.gaps[3] > 0.0
+        names = getattr(self, "feature_names_in_", None)
+        return tuple(str(names[j]) if names is not None else f"column {j}" for j in np.flatnonzero(blind))
 
     def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
         before = int(self._state.counters[SEEN])
         result = super()._learn(X, learn)
         seen = before + len(X)
-        if seen >= MANY and before.bit_length() < seen.bit_length():  # now and then, ever less often
-            self._say_if_blind(seen)
+        if seen >= _MANY and before.bit_length() < seen.bit_length():  # now and then, ever less often
+            self._warn_if_blind(seen)
         return result
 
-    def _say_if_blind(self, seen: int) -> None:
-        """Warn once if no witness can notice anything."""
-        if not self.__dict__.get("_said_blind") and len(blind_witnesses(self._state, self._settings())) == 2:
-            self.__dict__["_said_blind"] = True
-            warnings.warn(WARNING.format(seen), stacklevel=4)
+    def _warn_if_blind(self, seen: int) -> None:
+        """Warn once if no column can show a change."""
+        if not self.__dict__.get("_has_warned") and len(self.blind_) == self.n_features_in_:
+            self.__dict__["_has_warned"] = True
+            warnings.warn(
+                f"this memory can detect no change any more: after {seen:,} samples every column is without readings "
+                "or varies less than its precision; see blind_, and check what the stream delivers",
+                stacklevel=4,
+            )
+
+    def _decide(self) -> None:
+        if self._state.counters[STATUS]:
+            state = decide(self._state, self._settings())
+            state.counters[STATUS] = 0  # last, so that an interrupted decision is taken with the next row
+            self._state = state
 
     def _profile(self, block: int) -> Profile:
         if self._started().ages[block] == 0:
@@ -180,34 +200,70 @@ class AdaptiveCCM(BlockMemory):
         return Profile(self.block_levels_[block], self.block_spreads_[block], own_units=True)
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
-        """Units match by direction; blocks that directions do not tell apart are told apart by their columns."""
+        """Return the best unit of every row by direction, within the block whose columns fit the row best."""
         winners = self._nearest(X, competes)
-        alike = self._alike() if self.n_blocks_ > 1 and len(X) else None
+        if self.n_blocks_ == 1 or not len(X):
+            return winners
+        alike, levels, inverse, logs = self._block_tables()
         if alike is None:
             return winners
-        state, blocks = self._state, self._state.unit_blocks[: self.n_units_]
+        blocks = self._state.unit_blocks[: self.n_units_]
         may_win = self._may_win() if competes is None else self._may_win() & competes
-        able = np.isin(np.arange(self.n_blocks_), blocks[may_win]) & (state.ages[: self.n_blocks_] > 0)
-        levels, spreads = self.block_levels_, self.block_spreads_
-        spreads = np.maximum(spreads, ROUNDING * np.abs(levels) + TINY)
+        able = np.bincount(blocks[may_win], minlength=len(levels)) > 0
         found = blocks[winners]
-        for group in np.unique(alike[found][able[found]], axis=0):
-            rows = np.flatnonzero((alike[found] == group).all(axis=1))
-            choices = np.flatnonzero(group & able)
-            if len(choices) < 2:
-                continue
-            every = ~np.isnan(levels[choices]).any(axis=0)  # columns that all of them have heard
-            with np.errstate(over="ignore"):  # a column that never moved in a block, and moves now: no match at all
-                terms = [((X[rows] - levels[b]) / spreads[b]) ** 2 + 2.0 * np.log(spreads[b]) for b in choices]
-            best = choices[np.argmin([np.nansum(term[:, every], axis=1) for term in terms], axis=0)]
-            for b in choices:
-                other = rows[(best == b) & (found[rows] != b)]
-                if len(other):
-                    winners[other] = self._nearest(X[other], may_win & (blocks == b))
+        rows = np.flatnonzero((alike[found] & able).sum(axis=1) > 1)
+        if not len(rows):
+            return winners
+        for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
+            best = self._likeliest(X[some], found[some], alike & able, levels, inverse, logs)
+            for block in np.unique(best[best != found[some]]):
+                other = some[(best == block) & (found[some] != block)]
+                winners[other] = self._nearest(X[other], may_win & (blocks == block))
         return winners
 
+    @staticmethod
+    def _likeliest(
+        X: FloatArray, found: IntArray, choices: BoolArray, levels: FloatArray, inverse: FloatArray, logs: FloatArray
+    ) -> IntArray:
+        """Return the block of the highest normal density for every row, among those that resemble the one found."""
+        best, least = found.copy(), np.full(len(X), np.inf)
+        for block in np.flatnonzero(choices[np.unique(found)].any(axis=0)):
+            rows = np.flatnonzero(choices[found, block])
+            with np.errstate(over="ignore"):
+                terms = ((X[rows] - levels[block]) * inverse[block]) ** 2 + logs[block]
+            cost = np.nansum(terms, axis=1)
+            better = cost < least[rows]
+            best[rows[better]], least[rows[better]] = block, cost[better]
+        return best
+
+    def _block_tables(self) -> tuple[Any, Any, Any, Any]:
+        """Return which blocks have similar directions (None if none have), and densities; made once per batch."""
+        state = self._state
+        n = int(state.counters[BLOCKS])
+        stamp = int(state.counters[SEEN] - state.counters[ROWS])
+        kept = self.__dict__.get("_tables")
+        if kept is not None and kept[0] is state.blocks and kept[1] == stamp:
+            return kept[2]
+        levels, spreads = self.block_levels_, self.block_spreads_
+        heard = ~np.isnan(levels).any(axis=0)
+        centres = np.where(heard, levels, 0.0)
+        scatter = np.where(heard, spreads, 0.0)
+        lengths = np.sqrt((centres**2).sum(axis=1) + (scatter**2).sum(axis=1)) + TINY
+        cosines = (centres / lengths[:, None]) @ (centres / lengths[:, None]).T
+        spread = (scatter**2).sum(axis=1) / lengths**2
+        apart = np.diag(cosines)[:, None] + np.diag(cosines)[None, :] - 2.0 * cosines
+        # similar: mean directions closer than the error of a batch's mean; others are told apart by direction
+        alike = apart * self._constants.batch < np.maximum(spread[:, None], spread[None, :])
+        np.fill_diagonal(alike, True)
+        floor = np.maximum(spreads, np.sqrt(self._settings().rounding) * np.abs(levels) + 1e-150)
+        floor = np.maximum(floor, _LEAST_SPREAD * floor.max(axis=0))
+        levels = np.where(heard, levels, np.nan)
+        tables = (alike if alike.sum() > n else None, levels, 1.0 / floor, np.where(heard, 2.0 * np.log(floor), 0.0))
+        self.__dict__["_tables"] = state.blocks, stamp, tables
+        return tables
+
     def _nearest(self, X: FloatArray, competes: BoolArray | None) -> IntArray:
-        """Best matching units by direction; of rows with missing readings by that of what is there."""
+        """Return the best units by direction; of rows with missing readings by the readings that are there."""
         try:
             return super()._winners(X, competes)
         except ValueError:
@@ -219,7 +275,7 @@ class AdaptiveCCM(BlockMemory):
         units, rows = np.flatnonzero(may_win), np.flatnonzero(gappy)
         usual = np.argmax(self._state.wins[units])  # a row without any reading is like most
         for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
-            best = np.argmax(cosines(X[some], self._state.prototypes[units]), axis=1)
+            best = np.argmax(cosines_of(X[some], self._state.prototypes[units]), axis=1)
             winners[some] = units[np.where(np.isnan(X[some]).all(axis=1), usual, best)]
         return winners
 
@@ -227,94 +283,60 @@ class AdaptiveCCM(BlockMemory):
         super()._score(X, prototypes, out)
         gappy = np.isnan(X).any(axis=1)
         if gappy.any():
-            out[gappy] = np.where(self._may_win(), cosines(X[gappy], prototypes), -1.0)
-
-    def _alike(self) -> BoolArray | None:
-        """For every block which blocks its signature does not tell from it, itself included; None if it is alone."""
-        state, n, settings = self._state, self.n_blocks_, self._settings()
-        of, seen, alike = self.__dict__.get("_known_alike", (None, -1, None))
-        if of is state and seen == state.counters[SEEN]:
-            return alike
-        means, fits = state.means[:n].astype(np.float64), np.eye(n, dtype=np.bool_)
-        for a in range(n):
-            far = ((means - means[a]) ** 2).sum(axis=1)
-            for b in range(n):
-                weight = state.statistics[a, WEIGHT] + state.statistics[b, WEIGHT]
-                if a != b and far[b] <= limit(state.statistics[a], WANDER, weight, settings.z_new, settings.z_wander):
-                    fits[a, b] = fits[b, a] = True
-        alike = fits if fits.sum() > n else None
-        self.__dict__["_known_alike"] = state, int(state.counters[SEEN]), alike
-        return alike
+            out[gappy] = np.where(self._may_win(), cosines_of(X[gappy], prototypes), -1.0)
 
     def _alarm_limit(self) -> int:
-        return self._tuning.batch * self._tuning.least_batches
+        return self._constants.batch * self._constants.decide_after
 
     @property
     def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
         if self.max_units is not None:
             return learn_bounded
-        return learn_with_gaps if len(self._state.missing) else learn
-
-    def _empty_journal(self, first_step: int) -> IntArray:
-        state = self._state
-        if state.journal[state.counters[JOURNALED] - 1, 0] == QUESTION:
-            rows = len(state.means)
-            if state.counters[BLOCKS] == rows:  # the answer may be a new block
-                more = rows + max(rows // 4, 1)
-                self._state = state = state._replace(**{n: grown(getattr(state, n), more) for n in _PER_BLOCK})
-            answer(state, self._settings())
-        return super()._empty_journal(first_step)
+        return learn_with_gaps if len(self._state.gaps) else learn
 
     def _settings(self) -> AdaptiveSettings:
-        return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._tuning)
+        return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._constants)
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AdaptiveState:
         # one unit too many is there for a moment before two are merged
         capacity, blocks = self.max_units + 1 if self.max_units else 4 * self.n_slots, 4
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
         units.counters[BLOCKS] = 1
-        layout = dict(self._own_layout(self.max_units is not None, capacity, n_features, dtype))
-        layout["missing"] = (0, n_features), np.float64
+        layout = dict(self._own_layout(capacity, n_features))
+        layout["gaps"] = (0, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
+        more["blocks"][0, NOISE] = -1.0
+        more["scalars"][SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def _own_layout(bounded: bool, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """Shape and type of what the state has beyond that of every model; None stands for any number of blocks, and
-        two numbers for either."""
+    def _own_layout(capacity: int, n_features: int) -> dict[str, Any]:
+        """Return shape and type of the model's own arrays; None: any number of blocks, two numbers: either."""
         return {
             "unit_blocks": ((capacity,), np.int64),
-            "errors": ((capacity if bounded else 0,), np.float64),
-            "means": ((None, n_features), dtype),
-            "statistics": ((None, N_STATISTICS), np.float64),
-            "vectors": ((N_VECTORS, n_features), dtype),
-            "scalars": ((N_SCALARS,), np.float64),
-            "columns": ((None, N_BLOCK, n_features), np.float64),
+            "blocks": ((None, N_BLOCK, n_features), np.float64),
             "ages": ((None,), np.float64),
-            "readings": ((N_READINGS, n_features), np.float64),
-            "ring": ((RING * N_SLOT, n_features), np.float64),
-            "missing": (((0, N_MISSING), n_features), np.float64),
+            "stream": ((N_STREAM, n_features), np.float64),
+            "scalars": ((N_SCALARS,), np.float64),
+            "gaps": (((0, N_GAPS), n_features), np.float64),
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        own = self._own_layout(self.max_units is not None, capacity, n_features, dtype)
-        return {**super()._layout(capacity, n_features, dtype), **own}
+        return {**super()._layout(capacity, n_features, dtype), **self._own_layout(capacity, n_features)}
 
     def _capacity_for(self, units: int) -> int:
         return units + 1
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        units = len(prototypes)
-        in_a_block = units if self.max_units else min(units, self.n_slots)
+        in_a_block = len(prototypes) if self.max_units else min(len(prototypes), self.n_slots)
         return {
-            "partners": np.zeros(units if self.max_units else 0, np.int64),
-            "costs": np.zeros(in_a_block),
             "members": np.zeros(in_a_block, np.int64),
-            "filled": aligned_zeros((1, prototypes.shape[1]), prototypes.dtype),
-            "guess": np.zeros((N_GUESS, prototypes.shape[1])),
+            "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
+            "scores": np.zeros(in_a_block),
+            "scratch": aligned_zeros((6, prototypes.shape[1]), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:
@@ -322,17 +344,13 @@ class AdaptiveCCM(BlockMemory):
         rows = len(state.prototypes)
         if state.counters[UNITS] == rows:
             more = rows + max(rows // 8, _LEAST_UNITS_MORE)
-            layout = self._layout(more, len(row), state.prototypes.dtype)
-            larger = {name: grown(getattr(state, name), layout[name][0][0]) for name in _PER_UNIT}
-            derived = self._derive(larger["prototypes"], larger["wins"])
-            for name, array in derived.items():
-                known = getattr(state, name)
-                array[: len(known)] = known
-            state = state._replace(**larger, **derived)
-        if not len(state.missing) and np.isnan(row).any():
+            state = state._replace(**{name: grown(getattr(state, name), more) for name in _PER_UNIT})
+            state = state._replace(**self._derive(state.prototypes, state.wins))
+            list_members(state)
+        if not len(state.gaps) and np.isnan(row).any():
             state = expecting_gaps(state)
-        lines = 2 + len(row)  # all columns may be lost at once
-        if len(state.missing) and len(state.journal) < lines:
+        lines = EVENT_LINES + len(row)  # all columns may be lost at once
+        if len(state.gaps) and len(state.journal) < lines:
             state = state._replace(journal=np.zeros((lines, JOURNAL_COLUMNS), np.int64))
         self._state = state
 
@@ -340,26 +358,26 @@ class AdaptiveCCM(BlockMemory):
         before = self._started().prototypes.shape[1]
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
-        new = slice(before, None)
-        state.missing[UNHEARD, new], state.missing[ABSENT, new] = 1.0, state.counters[ROWS]
-        state.columns[:, [SWAY, N_KNOWN + SWAY], new] = SILENT
-        state.ring.reshape(RING, N_SLOT, -1)[:, 2:4, new] = SILENT
+        state.blocks[: self.n_blocks_, NOISE, before:] = -1.0
+        state.gaps[:, before:] = 0.0
 
     @reading
     def _export(self) -> dict[str, Any]:
-        return without_missing(without_rates(super()._export(), self.learning_rate))
+        fields = super()._export()
+        fields["state"]["rates"] = fields["state"]["rates"][:0]  # they follow from wins
+        return fields
 
     def _import(self, fields: dict[str, Any]) -> None:
-        fields = with_rates(with_missing(with_columns(fields)), self.learning_rate)
-        super()._import(fields if self.max_units else without_errors(fields))
-        state = self._state
-        members = (state.unit_blocks[: state.counters[UNITS]] == state.counters[POINTER]).nonzero()[0]
-        state.members[: len(members)] = members  # not by the kernel's own function, which would have to be compiled
+        super()._import(fields)
+        units = self.n_units_
+        self._state.rates[:units] = 1.0 / (1.0 / self.learning_rate + 0.5 * self._state.wins[:units])
+        self._state.rates[units:] = self.learning_rate
+        list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:
-        counters, tuning = state.counters.tolist(), self._tuning  # plain numbers are quicker to compare
-        units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.means)
-        if not (1 <= blocks <= rows == len(state.statistics)) or not 0 <= counters[POINTER] < blocks:
+        counters = state.counters.tolist()  # plain numbers are quicker to compare
+        units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.blocks)
+        if not 1 <= blocks <= rows or not 0 <= counters[POINTER] < blocks or len(state.ages) != rows:
             raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with space for {rows}")
         bound = self.max_units
         if bound is not None and units > bound:
@@ -370,15 +388,13 @@ class AdaptiveCCM(BlockMemory):
         if bound is None and sizes.max() > self.n_slots:
             raise ValueError(f"some block has more than n_slots={self.n_slots} units")
         if counters[SIZE] != sizes[counters[POINTER]]:
-            raise ValueError(f"block {counters[POINTER]} is said to have {counters[SIZE]} units, but it does not")
-        if max(counters[FILLED], counters[ROWS]) >= tuning.batch or counters[LAST] > 2 or counters[LATEST] >= RING:
+            raise ValueError(f"block {counters[POINTER]} has {sizes[counters[POINTER]]} units, not {counters[SIZE]}")
+        slots = max(counters[place] for place in (LATEST, KEPT, WAITING)) <= RING and counters[LATEST] < RING
+        if counters[ROWS] >= self._constants.batch or not slots or counters[STATUS]:
             raise ValueError("its counters are damaged")
-        if counters[ALARM] and not 1 <= counters[ALARM] - counters[BATCHES] * tuning.batch <= tuning.batch:
-            raise ValueError(f"{counters[BATCHES]} batches cannot have come from {counters[ALARM]} suspicious samples")
-        if state.statistics.min() < 0 and state.statistics[:, [COUNT, VARIANCE, WEIGHT]].min() < 0:
-            raise ValueError("statistics of some block are negative")
-        if len(state.columns) != rows or len(state.ages) != rows or state.ages.min() < 0:
-            raise ValueError("what its blocks know of their columns is damaged")
-        counts = state.missing[:KEPT]
-        if counts.size and (counts.min() < 0 or counts[ABSENT].max() > tuning.batch):
-            raise ValueError("what it knows of missing readings is damaged")
+        if counters[WAITING] > counters[KEPT] or (counters[FRESH] and not counters[ALARM]):
+            raise ValueError("its counters are damaged")
+        if state.ages.min() < 0 or (counters[WATCHED] and not counters[AGE]):
+            raise ValueError("its blocks have impossible ages")
+        if state.gaps.size and state.gaps[:4].min() < 0:
+            raise ValueError("its counts of missing readings are damaged")

@@ -1,127 +1,135 @@
-"""What :class:`ccmem.AdaptiveCCM` keeps, and the numbers its kernels go by."""
+"""State of :class:`ccmem.AdaptiveCCM`: arrays, and the names of their rows."""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ccmem._typing import FloatArray, IntArray
+from ccmem.core.state import OWN
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.models.adaptive.constants import Constants
+
+RING = 8
+"""Batches that the stream keeps, and the longest window; no batch is learned before it is this old."""
+WINDOWS = 4
+"""Windows of 1, 2, 4 and 8 batches."""
+
+SUM, SQUARES, FOURTHS, BEFORE = range(4)
+"""Rows of ``stream``: sums of the batch being filled (deviations from the reference, squared steps and their squares),
+and the last reading."""
+MEASURED = 3
+"""Windows whose drift is measured; that of the longest, which ends with the newest batch, is extrapolated."""
+REFERENCE, DRIFT, PRODUCT, POWER, RESIDUAL, HOME, BATCHES = 4, 6, 12, 14, 16, 18, 20
+"""Rows of ``stream``, each for means and then for spreads: reference level; drift scales of three windows; lag-1
+product and square of deviations, lag-1 product of residuals, all in units of the block's noise; level that the block
+began with; and the latest batches (mean, spread and error variance of the spread of each)."""
+N_STREAM = BATCHES + 3 * RING
+
+LEVEL, NOISE, SWAY, N_BLOCK = 0, 2, 4, 6
+"""Rows of ``blocks``, each for means and then for spreads: level, error variance of one batch (-1 if the block has
+never had a reading of the column), and variance of batches around the level."""
+
+READINGS, GAP, LONGEST, LOST, HEARD, SUMS = range(6)
+"""Rows of ``gaps``: readings that wait for a feature, rows since the last reading, longest gap so far, 1 if the column
+was reported as lost, 1 if the latest batch has features of its own, and room for three sums. No rows before the first
+missing reading."""
+N_GAPS = SUMS + 3
+
+EVIDENCE, SCATTER, MEAN, VARIANCE, COUNT = 0, 1, 2, 2 + WINDOWS, 2 + 2 * WINDOWS
+"""Places in ``scalars``: evidence of the last batch, directional scatter of the block in use, and for every window mean
+and variance of the mixture statistic at rest and their number of observations."""
+MIXTURE = COUNT + WINDOWS
+"""Place in ``scalars`` of the mixture statistic of every window of the newest batch (scratch)."""
+N_SCALARS = MIXTURE + WINDOWS
+
+OWN_COUNTERS = (
+    "blocks", "pointer", "alarm", "size", "rows", "latest", "kept", "waiting", "fresh", "age", "watched", "batches",
+    "doubt", "status", "window", "began", "uncertain",
+)  # fmt: skip
+"""Names of the model's counters."""
+(
+    BLOCKS, POINTER, ALARM, SIZE, ROWS, LATEST, KEPT, WAITING, FRESH, AGE, WATCHED, N_BATCHES, DOUBT, STATUS, WINDOW,
+    BEGAN, UNCERTAIN,
+) = range(OWN, OWN + len(OWN_COUNTERS))  # fmt: skip
+"""Places in ``counters``: blocks, block in use, rows since an open alarm; units of the block in use; rows of the batch
+being filled, latest slot of the ring, batches in the ring that belong to the block, those not learned yet, batches
+since the alarm; batches behind the reference, observations behind the stream's statistics, batches modulo 8; 1 if
+slots wait; what the kernel asks for, window of the alarm, first row of the change and its uncertainty."""
+
+ALARMED, GATHERING, AWAY = 1, 2, 3
+"""Values of ``counters[STATUS]``: a change is certain; one more batch has come since; the block is far from home."""
+
+TINY = 1e-307
+"""Variance floor: the smallest normal number, nearly."""
 
 
 class AdaptiveState(NamedTuple):
+    """Everything that learning changes."""
+
     prototypes: FloatArray
     rates: FloatArray
     wins: IntArray
     counters: IntArray
     journal: IntArray
     unit_blocks: IntArray
-    errors: FloatArray
-    """Dissimilarity each unit has gathered since a slot was last opened for it; only if ``max_units`` is a bound."""
-    partners: IntArray
-    costs: FloatArray
-    """Cheapest partner of each unit, if known, and what merging the two would cost. Without a bound there are no
-    partners, and costs are scratch for the units of a block."""
-    members: IntArray
-    """Units of the block in use, in order."""
-    means: FloatArray
-    statistics: FloatArray
-    """One row a block: see :mod:`ccmem.models.adaptive.signature`."""
-    vectors: FloatArray
-    scalars: FloatArray
-    columns: FloatArray
+    blocks: FloatArray
     ages: FloatArray
-    """What each block knows of its columns, and from how many batches: see :mod:`ccmem.models.adaptive.columns`."""
-    readings: FloatArray
-    ring: FloatArray
-    """The stream's own: sums and runs of every column, and the latest batches."""
-    missing: FloatArray
-    """What is known of missing readings: see :mod:`ccmem.models.adaptive.missing`. No rows until one is missing."""
+    """Batches that each block has learned."""
+    stream: FloatArray
+    scalars: FloatArray
+    gaps: FloatArray
+    members: IntArray
+    """Units of the block in use, in order (derived)."""
     filled: FloatArray
-    guess: FloatArray
-    """Room for a row in which what is missing is filled in, and for the mean of the latest batches."""
-
-
-class Tuning(NamedTuple):
-    """What is the same for all data; how it was chosen is in docs/adaptive.md."""
-
-    recent_rate: float = 0.02
-    """lambda; 4 / n while a block of n samples is young."""
-    slowest_rate: float = 1e-4
-    """A signature remembers as many samples as this is the part of."""
-    reference_rate: float = 0.001
-    """The same for the reference that follows."""
-    batch: int = 16
-    least_batches: int = 3
-    confirm_power: float = 0.25
-    """A batch confirms a needless suspicion with probability ``false_alarm_every`` to minus this."""
-    recall_batches: int = 5
-    most_batches: int = 12
-    recall_level: float = 0.01
-    """How often a returning task may seem not to fit clearly, ..."""
-    new_level: float = 1e-6
-    """... and not to fit at all."""
-    clearly_nearest: float = 0.04
-    """What fits no block is still the nearest if its squared distance is less than this part of that to the others."""
-    youngest: int = 30
-    """Samples a signature needs before anything is compared with it (more if they are correlated); at least a batch."""
-    spacing: float = 0.25
-    """A slot is opened for samples less similar to all others than 1 - this part of the block's variance."""
-    growth: float = 10.0
+    """Scratch: a row whose missing readings are filled in; similarities; five rows of columns (derived)."""
+    scores: FloatArray
+    scratch: FloatArray
 
 
 class AdaptiveSettings(NamedTuple):
+    """Parameters and constants, as the kernel takes them."""
+
     n_slots: int
     max_units: int
     learning_rate: float
-    recent_rate: float
-    slowest_rate: float
-    reference_rate: float
+    threshold: float
+    """Evidence of a change: ln of the batches in ``false_alarm_every``."""
+    rounding: float
+    """Relative error variance of a level, by the precision of the data."""
     batch: int
-    least_batches: int
-    recall_batches: int
-    most_batches: int
-    z_suspect: float
-    z_confirm: float
-    z_recall: float
-    z_new: float
-    z_wander: float
-    clearly_nearest: float
-    youngest: int
+    prior_scale: float
+    prior_count: float
+    cap: float
+    reference_span: float
+    block_span: float
+    stream_span: float
+    young: float
+    moved: float
+    mixture_prior: float
+    mixture_scale: float
+    decide_after: int
+    recall_after: int
     spacing: float
     growth: float
-    false_alarm_every: float
 
 
 @lru_cache(maxsize=64)
 def new_settings(
-    n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float, tuning: Tuning
+    n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float, constants: Constants
 ) -> AdaptiveSettings:
-    """Settings for the kernel: limits as quantiles of the standard normal distribution."""
-    # a recent mean stays beyond a limit for about 1 / (10 lambda) samples
-    suspect = min(0.05, 0.1 / (tuning.recent_rate * false_alarm_every**0.5))
-    confirm = false_alarm_every ** (-tuning.confirm_power)
-    wander = min(0.05, 1.0 / (tuning.recent_rate * false_alarm_every))  # no batch is independent of this
-    normal = NormalDist()
+    """Return the settings of a kernel."""
     return AdaptiveSettings(
-        n_slots=int(n_slots),
-        max_units=int(max_units or 0),
-        learning_rate=float(learning_rate),
-        recent_rate=tuning.recent_rate,
-        slowest_rate=tuning.slowest_rate,
-        reference_rate=tuning.reference_rate,
-        batch=tuning.batch,
-        least_batches=tuning.least_batches,
-        recall_batches=tuning.recall_batches,
-        most_batches=tuning.most_batches,
-        z_suspect=-normal.inv_cdf(suspect),
-        z_confirm=-normal.inv_cdf(confirm),
-        z_recall=-normal.inv_cdf(tuning.recall_level),
-        z_new=-normal.inv_cdf(tuning.new_level),
-        z_wander=-normal.inv_cdf(wander),
-        clearly_nearest=tuning.clearly_nearest,
-        youngest=tuning.youngest,
-        spacing=tuning.spacing,
-        growth=tuning.growth,
-        false_alarm_every=float(false_alarm_every),
+        int(n_slots),
+        int(max_units or 0),
+        float(learning_rate),
+        math.log(max(false_alarm_every / constants.batch, math.e)),
+        (8.0 * 2.0**-52) ** 2,
+        *constants,
     )
+
+
+def block_values(state: Any, block: int) -> tuple[Any, Any, Any]:
+    """Return levels, noise and sway of a block, each of shape (2, columns)."""
+    rows = state.blocks[block].reshape(3, 2, -1)
+    return rows[0], rows[1], rows[2]

@@ -1,0 +1,61 @@
+"""
+The shapes of a bearing
+=======================
+
+A bearing turns; a fault adds a short click to every turn. Level and spread hardly change, because the machine turns
+down its load at the same time. The shape of the signal does change. ``ShapeLayer`` learns the shapes of the first rows
+without labels, and a memory behind it reports when they change and when they return.
+"""
+
+# %%
+# One turn takes 50 rows. The fault comes and goes: healthy, worn, healthy, worn.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ccmem import AdaptiveCCM, DiscriminantClassifier, ShapeLayer, Stack, plots
+
+rng = np.random.default_rng(0)
+visit, period = 4000, 50
+
+
+def run(worn):
+    """The signal of one visit: a turning tone, and a decaying click per turn if the bearing is worn."""
+    row = np.arange(visit)
+    tone = np.sin(2 * np.pi * row / period) + 0.4 * np.sin(4 * np.pi * row / period + 1)
+    click = 2.0 * np.exp(-(row % period) / 4) * np.cos(row % period)
+    signal = 0.9 * tone + click if worn else tone
+    return (signal - signal.mean()) / signal.std() + 0.1 * rng.normal(size=visit)
+
+
+states = ["healthy", "worn", "healthy", "worn"]
+signal = np.concatenate([run(state == "worn") for state in states])[:, np.newaxis]
+
+# %%
+# Without labels: the memory finds the changes and recognises both returns. Event steps count rows of the signal.
+stack = Stack([ShapeLayer()], AdaptiveCCM()).fit(signal)
+for event in stack.events_:
+    print(event)
+
+# %%
+# Above, four turns of each state; in the middle, the shapes that won most often, one curve per unit, on both scales;
+# below, the timeline of the memory. It counts windows, ``hop_`` rows apart.
+layer, memory = stack.layers_[0], stack.last_
+figure = plt.figure(figsize=(11, 8.5), layout="constrained")
+top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 1, 1.6])
+for axes, state in zip(top.subplots(1, 2, sharey=True), (0, 1), strict=True):
+    axes.plot(signal[state * visit + 200 : state * visit + 400, 0], lw=1)
+    axes.set(title=states[state], xlabel="row")
+for axes, shapes, wins in zip(middle.subplots(1, 2), layer.shapes_, layer.win_counts_, strict=True):
+    for unit in np.argsort(wins[0])[::-1][:8]:
+        axes.plot(shapes[0, unit, 0], marker=".")
+    axes.set(title=f"shapes of {shapes.shape[-1]} points", xlabel="point")
+plots.timeline(memory, changes=[visit * k // layer.hop_ for k in (1, 2, 3)], figure=bottom)
+plt.show()
+
+# %%
+# With a few labels a classifier names the states of a new recording, one answer per window.
+labels = np.repeat(np.array(states, object), visit)
+labels[rng.random(len(labels)) < 0.99] = None
+classifier = Stack([ShapeLayer()], DiscriminantClassifier()).fit(signal, labels)
+new = np.concatenate([run(True), run(False)])[:, np.newaxis]
+print(f"{classifier.score(new, np.repeat(['worn', 'healthy'], visit)):.3f} of the new windows are named correctly")

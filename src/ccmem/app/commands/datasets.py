@@ -1,0 +1,81 @@
+"""``ccmem datasets``: list, fetch and verify the image data sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from typing import Any
+
+EPILOG = """\
+examples:
+  ccmem datasets                       what there is, and what is on this machine
+  ccmem datasets fetch mnist           into the cache, from the first source that has it
+  ccmem datasets verify --data ~/data  checksums of all that is on this machine
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("action", nargs="?", choices=["list", "fetch", "verify"], default="list")
+    parser.add_argument(
+        "names", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits (default: all)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ccmem.paper.datasets import catalogue
+    from ccmem.paper.datasets.raw import entry_of
+
+    entries = [entry_of(name) for name in options.names or catalogue()]
+    found = [_look(entry, options) for entry in entries]
+    if options.json:
+        json.dump(found, sys.stdout, indent=1)
+        print()
+    else:
+        for facts in found:
+            said = f"{facts['name']}: {facts['provenance']}", f"  licence: {facts['licence']}", f"  {facts['state']}"
+            print("\n".join(textwrap.fill(line, 100, subsequent_indent="  ") for line in said))
+            for note in facts["notes"]:
+                print(textwrap.fill(f"  note: {note}", 100, subsequent_indent="  "))
+    return 1 if any(facts["failed"] for facts in found) else 0
+
+
+def _look(entry: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the facts about a data set, including the outcome of the request or the reason of its failure."""
+    from ccmem.paper.datasets import DataSetNotFound, fetch, locate
+
+    facts: dict[str, Any] = {
+        "name": entry.name,
+        "title": entry.title,
+        "provenance": entry.provenance,
+        "licence": entry.licence,
+        "sha256": dict(entry.sha256),
+        "notes": [],
+        "failed": False,
+    }
+    try:
+        if options.action == "fetch":
+            raw, source = fetch(entry.name, folder=options.data)
+        else:
+            raw, source = locate(entry.name, folder=options.data, download=False)
+    except DataSetNotFound as problem:
+        if options.action == "list" or (options.action == "verify" and not options.names):
+            facts["state"] = "not on this machine"
+        else:
+            facts |= {"state": str(problem), "failed": True}
+        return facts
+    except (OSError, ValueError, ImportError) as problem:
+        return facts | {"state": f"unusable: {problem}", "failed": True}
+    matches = dict(raw.sha256) == dict(entry.sha256)
+    facts["found_sha256"] = dict(raw.sha256)
+    facts["notes"] = list(raw.notes)
+    facts["failed"] = options.action == "verify" and not matches
+    facts["state"] = (
+        f"here: {len(raw.train_labels):,} training and {len(raw.test_labels):,} test images, source: {source}; "
+        f"checksums {'match' if matches else 'differ from the catalogue'}"
+    )
+    return facts

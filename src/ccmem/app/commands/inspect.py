@@ -1,0 +1,233 @@
+"""``ccmem inspect``: show the content of a checkpoint without loading any model code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ccmem.core.codes import EVIDENCE_UNIT
+from ccmem.core.times import format_time
+
+EXAMPLE = """\
+examples:
+  ccmem inspect memory.safetensors
+  ccmem inspect memory.safetensors --plot memory.png
+  ccmem inspect memory.safetensors --json | jq .blocks
+"""
+_KINDS = ("new_block", "recall", "column_lost", "column_back")
+_OF_BLOCKS = 2
+"""Number of kinds (the first in ``_KINDS``) that change the block in use; the other kinds store a column instead."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("checkpoint", metavar="FILE", help="what ccmem learn or memory.save wrote")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--events", metavar="N", type=int, default=10, help="how many events to show (default 10)")
+    parser.add_argument("--changes", metavar="FILE", help="score the events against true changes (of ccmem generate)")
+    parser.add_argument("--plot", metavar="FILE", help="draw blocks, units and events to a .png, .svg or .pdf")
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the content of a checkpoint and optionally draw it."""
+    from ccmem.app.commands._inspect_text import score_text, text_of
+    from ccmem.io.persistence.checkpoint import read_checkpoint
+
+    checkpoint = read_checkpoint(args.checkpoint, build=False)
+    facts = {
+        "file": args.checkpoint,
+        "library_version": checkpoint.library_version,
+        "schema": checkpoint.schema,
+        "digest": _digest(checkpoint.content["model"]),
+    }
+    with _doubting(args.checkpoint):
+        facts |= describe(checkpoint.content)
+        text = text_of(facts, max(args.events, 0))
+        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
+    if args.changes:
+        facts["score"] = _score(facts["events"], Path(args.changes))
+        text += "\n\n" + score_text(facts["score"])
+        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
+    print(document if args.json else text)
+    if args.plot:
+        from ccmem.app.commands._picture import draw
+
+        draw(args.checkpoint, args.plot)
+        if not args.json:
+            print(f"\ndrawn to {args.plot}")
+    return 0
+
+
+@contextlib.contextmanager
+def _doubting(file: str) -> Iterator[None]:
+    """Convert errors into CheckpointError: a signed checkpoint may hold anything, and no model code has checked it."""
+    from ccmem.io.persistence.checkpoint import CheckpointError
+
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as problem:
+        raise CheckpointError(f"{file} does not hold what a model should ({problem!r})") from problem
+
+
+def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
+    """Compare events with true changes in ``file``: ``{"start": "a", "changes": [{"step": 9, "state": "b"}]}``."""
+    from ccmem.metrics.events import score_events
+
+    try:
+        truth = json.loads(file.read_text())
+        steps, tasks = zip(*((change["step"], change["state"]) for change in truth["changes"]), strict=True)
+        score = score_events(events, steps, tasks=[truth["start"], *tasks])
+    except (ValueError, TypeError, LookupError) as problem:
+        raise ValueError(
+            f"--changes {file}: not a list of changes as ccmem generate writes it ({problem})"
+        ) from problem
+    return {**score._asdict(), "median_delay": score.median_delay, "median_onset_error": score.median_onset_error}
+
+
+def describe(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a checkpoint as plain values; ``arrays`` holds the data for a picture."""
+    import numpy as np
+
+    outer = model = content["model"]
+    votes = classes = None
+    if "memory_" in (model["fitted"] or {}):
+        fitted = model["fitted"]
+        votes, classes = fitted.get("votes"), fitted.get("classes_")
+        model = fitted["memory_"]
+    elif "memory" in model["parameters"] and isinstance(model["parameters"]["memory"], dict):
+        model = model["parameters"]["memory"]
+    facts: dict[str, Any] = {
+        "model": outer["class"] if outer is model else f"{outer['class']} on {model['class']}",
+        "parameters": {k: v for k, v in model["parameters"].items() if isinstance(v, (str, int, float, type(None)))},
+        "learner": _stream(content.get("learner")),
+    }
+    fitted = model["fitted"]
+    if fitted is None or "state" not in fitted:
+        return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
+    counters, state = fitted["counters"], fitted["state"]
+    if not all(type(count) is int and count >= 0 for count in counters.values()):
+        raise ValueError("its counters are damaged")
+    if "wins" not in state:  # a network has no units, and raw weights are not readable
+        known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
+        labels = [str(label) for label in fitted["classes_"]]
+        return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
+    n_units, n_blocks = counters["units"], counters.get("blocks", 1)
+    capacity = max(1, len(state["prototypes"]))
+    if not (0 <= n_units <= capacity and 0 <= n_blocks <= capacity and state["wins"].dtype.kind in "iu"):
+        raise ValueError(f"{n_units} units in {n_blocks} blocks")
+    wins = _per_unit(state["wins"], n_units)
+    members = state.get("unit_blocks")
+    equal = np.arange(n_units) * n_blocks // max(n_units, 1)
+    members = equal if members is None else _per_unit(members, n_units)
+    sums = np.zeros((n_blocks, 3), np.int64)
+    np.add.at(sums, members, np.array([np.ones_like(wins), wins > 0, wins]).T)
+    given = {int(block): str(name) for block, name in fitted.get("block_names", [])}
+    blocks: list[dict[str, Any]] = [
+        {
+            "block": block,
+            **({"name": given[block]} if block in given else {}),
+            "units": units,
+            "used": used,
+            "wins": won,
+        }
+        for block, (units, used, won) in enumerate(sums.tolist())
+    ]
+    if votes is not None and classes is not None and len(classes):
+        counts = np.zeros((n_blocks, len(classes)), np.int64)
+        np.add.at(counts, members, votes[:n_units])
+        for entry, row in zip(blocks, counts, strict=True):
+            order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
+            entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
+    events = [_event(*line) for line in fitted["events"].tolist()]
+    if "times" in fitted:
+        for event, pair in zip(events, fitted["times"]["events"].tolist(), strict=True):
+            event["time"], event["onset_time"] = (None if time != time else time for time in pair)
+            event["when"] = format_time(event["time"])
+    for event in events:
+        event["block_name"] = given.get(event["to_block"], f"block {event['to_block']}")
+    names = fitted.get("feature_names_in_")
+    return {
+        **facts,
+        "rows_seen": counters["seen"],
+        "units": n_units,
+        "features": fitted["n_features_in_"],
+        "dtype": str(state["prototypes"].dtype),
+        "block_in_use": counters.get("pointer"),
+        "alarm": counters.get("alarm"),
+        "labels": None if classes is None else [str(c) for c in classes],
+        "blocks": blocks,
+        "events": events,
+        "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "blocks": members, "names": names},
+    }
+
+
+def _per_unit(array: Any, n_units: int) -> Any:
+    """Return one integer per unit, padded with zeros because a checkpoint omits trailing zeros."""
+    import numpy as np
+
+    return np.pad(array[:n_units].astype(np.int64), (0, max(0, n_units - len(array))))
+
+
+def _digest(value: Any) -> str:
+    """Return the SHA-256 digest of the learned state, independent of the paths of the source files."""
+    import numpy as np
+
+    digest = hashlib.sha256()
+
+    def take(value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, dict):
+            for key in sorted(value):
+                digest.update(f"{key}:".encode())
+                take(value[key])
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            digest.update(f"[{len(value)}".encode())
+            for item in value:
+                take(item)
+        elif isinstance(value, np.random.Generator):
+            digest.update(str(value.bit_generator.state).encode())
+        else:
+            digest.update(repr(value).encode())
+
+    take(value)
+    return digest.hexdigest()
+
+
+def _stream(learner: Any) -> dict[str, Any] | None:
+    if learner is None:
+        return None
+    columns = learner["columns"] or {"features": [], "label": None}
+    return {
+        "rows_learned": learner["rows"],
+        "bad_rows": learner["bad_rows"],
+        "scale": learner["scale_kind"],
+        "features": columns["features"],
+        "label": columns["label"],
+        "files": [{"file": entry[0], "rows": entry[1], "complete": entry[2]} for entry in learner["progress"]],
+    }
+
+
+def _event(
+    kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0, evidence: int = 0
+) -> dict[str, Any]:
+    """Return an event of a checkpoint as a dictionary; version 0.1 stored neither uncertainty nor evidence."""
+    onset = max(0, step - count + 1)
+    column = {} if kind < _OF_BLOCKS else {"column": origin}
+    blocks = {"from_block": target if column else origin, "to_block": target}
+    return {
+        "kind": _KINDS[kind],
+        "step": step,
+        **blocks,
+        **column,
+        "count": count,
+        "onset": onset,
+        "uncertainty": uncertainty,
+        **({"evidence": evidence / EVIDENCE_UNIT} if evidence else {}),
+    }

@@ -1,0 +1,167 @@
+"""``ccmem look``: show the columns that would be learned from a file, and the reasons, without learning."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+EXAMPLE = """\
+examples:
+  ccmem look sensors.csv
+  ccmem look export.txt --decimal , --missing -999
+  ccmem look log.ndjson --json | jq .columns
+
+The first 300 rows decide what a column is, ranges and missing values are those of the first 20,000 rows. Columns of
+numbers are learned from; times, texts, row counters, running identifiers and empty columns are left out unless
+--features names them. Exit codes: 0 there is something to learn from, 2 there is not.
+"""
+LOOKED_AT = 20_000
+"""Number of rows read to find ranges, missing values and times."""
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    from ccmem.app.commands._shared import add_source_options, add_time_options
+
+    add_source_options(parser)
+    add_time_options(parser)
+    parser.add_argument("--label", metavar="COLUMN", help="label column")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a description of the sources."""
+    from ccmem.cli import printable
+
+    facts = facts_of(args)
+    print(json.dumps(facts) if args.json else printable(_text(facts)))
+    return 0 if facts["learn"] else 2
+
+
+def facts_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return a description of the first source as plain values."""
+    from ccmem.app.commands._shared import reading_rules
+    from ccmem.io.streams.csv import CSVTable
+    from ccmem.io.streams.files import FileStream
+    from ccmem.io.streams.sources import named, open_table
+    from ccmem.io.streams.tables import NothingToLearnError
+
+    rules = reading_rules(args)
+    options = {"features": args.features, "label": args.label, "format": args.format, "rules": rules}
+    stream = FileStream(args.sources, on_bad_row="skip", missing=True, accept_last_line=True, **options)
+    file = stream.files[0]
+    with named(file):
+        table = open_table(file, args.format, True, rules)
+    try:
+        schema, layout = table.schema, getattr(table, "dialect", None)
+        facts: dict[str, Any] = {"file": file, "files": len(stream.files), "format": _format(table)}
+        if isinstance(table, CSVTable) and layout is not None:
+            facts |= {"delimiter": layout.delimiter, "header": layout.header, "skipped_lines": layout.preamble}
+            facts |= {"units_line": layout.units, "decimal": schema.cells.decimal}
+    finally:
+        table.close()
+    found: dict[str, dict[str, Any]] = {}
+    rows = 0
+    problem = ""
+    try:
+        for chunk in stream.chunks(LOOKED_AT):
+            rows += chunk.n_rows
+            assert stream.columns is not None
+            for place, name in enumerate(stream.columns.features):
+                _widen(found.setdefault(name, {"missing": 0}), chunk.X[:, place])
+    except NothingToLearnError as raised:
+        problem = str(raised).partition(":\n")[0]
+    chosen = () if stream.columns is None else stream.columns.features
+    columns = []
+    for column in schema.columns:
+        use = "learn" if column.name in chosen else "label" if column.name == args.label else column.kind
+        entry = {
+            "name": column.name,
+            "use": use,
+            "why": "" if use == "learn" else column.why,
+            "example": column.example,
+        }
+        columns.append(
+            {**entry, "missing": column.missing, "low": column.low, "high": column.high, **found.get(column.name, {})}
+        )
+    timing = stream.timing
+    return {
+        **facts,
+        "rows_read": rows,
+        "bad_rows": stream.bad_rows,
+        "columns": columns,
+        "learn": [name for name in chosen if not problem],
+        "problem": problem,
+        "growing": list(stream.growing),
+        "time": None if stream.columns is None else ",".join(stream.columns.time) or None,
+        "time_format": None if stream.columns is None else stream.columns.time_format or None,
+        "interval_seconds": timing.interval,
+        "sampling_rate": None if not timing.interval else 1.0 / timing.interval,
+        "gaps": timing.gaps,
+        "out_of_order": timing.out_of_order,
+        "timing": timing.lines(),
+    }
+
+
+def _format(table: Any) -> str:
+    kind = type(table).__name__
+    return {"CSVTable": "text table", "NDJSONTable": "NDJSON", "ArrowTable": "Parquet or Arrow"}.get(
+        kind, "numpy array"
+    )
+
+
+def _widen(known: dict[str, Any], values: Any) -> None:
+    """Extend the range of a column by new values."""
+    import numpy as np
+
+    present = values[~np.isnan(values)]
+    known["missing"] += len(values) - len(present)
+    if present.size:
+        low, high = float(present.min()), float(present.max())
+        known["low"] = min(low, known.get("low", low))
+        known["high"] = max(high, known.get("high", high))
+
+
+def _text(facts: dict[str, Any]) -> str:
+    lines = [f"{Path(facts['file']).name}: {_layout(facts)}"]
+    if facts["files"] > 1:
+        lines[0] += f" (the first of {facts['files']} files)"
+    if facts["timing"]:
+        lines += [f"time {facts['time']}: {facts['timing'][0]}", *(f"  {line}" for line in facts["timing"][1:])]
+    else:
+        lines.append("no time column; events are counted in rows")
+    wide = min(32, max([6, *(len(column["name"]) for column in facts["columns"])]))
+    lines += ["", f"{'column':<{wide}}  {'use':<8} {'range':<24} {'missing':>7}  note"]
+    for column in facts["columns"]:
+        low, high = column["low"], column["high"]
+        span = "" if low is None else f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+        note = column["why"] or ("grows with every row" if column["name"] in facts["growing"] else "")
+        note += f" (such as {column['example']!r})" if column["why"] and column["example"] else ""
+        use = {"learn": "learn", "label": "label", "time": "time"}.get(column["use"], "left out")
+        lines.append(f"{column['name'][:wide]:<{wide}}  {use:<8} {span:<24} {column['missing']:>7,}  {note}".rstrip())
+    n_learn = len(facts["learn"])
+    lines += ["", facts["problem"] or f"ccmem learn would learn from {n_learn} of {len(facts['columns'])} columns"]
+    if facts["bad_rows"]:
+        many = "rows" if facts["bad_rows"] != 1 else "row"
+        lines.append(f"{facts['bad_rows']:,} {many} of {facts['rows_read']:,} cannot be read (--on-bad-row skip)")
+    if not facts["learn"]:
+        lines.append("name columns with --features, the decimal sign with --decimal, missing values with --missing")
+    return "\n".join(lines)
+
+
+def _layout(facts: dict[str, Any]) -> str:
+    parts = [facts["format"]]
+    if "delimiter" in facts:
+        parts.append(f"cells between {_DELIMITERS[facts['delimiter']]}")
+        parts.append("decimal comma" if facts["decimal"] == "," else "decimal point")
+        parts.append("with a line of names" if facts["header"] else "without a line of names")
+        if facts["skipped_lines"]:
+            parts.append(f"{facts['skipped_lines']} line{'s' * (facts['skipped_lines'] != 1)} above the table skipped")
+        if facts["units_line"]:
+            parts.append("a line of units skipped")
+    read = f"{facts['rows_read']:,} rows" + (" read" if facts["rows_read"] >= LOOKED_AT else "")
+    return ", ".join([*parts, read, f"{len(facts['columns'])} columns"])

@@ -1,0 +1,184 @@
+"""``ccmem predict``: predict labels (or units and blocks) of new rows from a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+_IDLE_SECONDS = 0.2
+EXAMPLE = """\
+examples:
+  ccmem predict new.parquet --checkpoint memory.safetensors --out labels.parquet
+  tail -f log.ndjson | ccmem predict - --format ndjson --checkpoint memory.safetensors --units
+
+Every input row gives one output row, in order; with --on-bad-row skip, a row that cannot be answered has an empty
+answer (null in NDJSON, Parquet and Arrow), which no other row has. Columns and scaling are those of the checkpoint. If
+the input has the label column too, the share of right answers is printed.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    from ccmem.app.commands._shared import add_source_options
+
+    add_source_options(parser)
+    parser.add_argument("--checkpoint", metavar="FILE", required=True, help="what ccmem learn saved")
+    parser.add_argument(
+        "--out", metavar="FILE", default="-", help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV"
+    )
+    parser.add_argument(
+        "--model", metavar="MODULE:CLASS", help="the class, if the checkpoint holds a model of your own"
+    )
+    parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON (to standard error if the answers are printed)"
+    )
+    parser.epilog = EXAMPLE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict every row of the source and write the answers."""
+    import numpy as np
+
+    from ccmem.app.commands._shared import ended_by_signals, outside_classes, reading_rules
+    from ccmem.app.learner import Learner
+    from ccmem.io.streams.files import FileStream
+
+    learner = Learner.load(args.checkpoint, outside_classes(args.model))
+    if not learner.model.__sklearn_is_fitted__():
+        raise ValueError(f"{args.checkpoint} has learned nothing yet; run ccmem learn first")
+    if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
+        raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
+    stream = FileStream(
+        args.sources,
+        features=args.features,
+        format=args.format,
+        on_bad_row=args.on_bad_row,
+        columns=learner.columns,
+        accept_last_line=True,
+        missing=learner.takes_missing,
+        rules=reading_rules(args),
+    )
+    _check_apart(args, stream.files)
+    rows = right = labelled = 0
+    kinds = learner.answer_kinds(args.units)
+    with ended_by_signals() as asked, _open_output(args.out, kinds) as output:
+        for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
+            asked.heed()
+            if chunk is None:
+                continue
+            answers = learner.predict(chunk.X, args.units) if len(chunk.X) else {name: np.empty(0) for name in kinds}
+            if chunk.labels is not None and "label" in answers:
+                known = chunk.labels.codes >= 0
+                labelled += int(known.sum())
+                truth = chunk.labels.array()
+                right += int((answers["label"][known] == truth[known]).sum())
+            places = chunk.rows - chunk.first - 1
+            output.write({name: _spread(answers[name], places, chunk.n_rows) for name in kinds})
+            rows += chunk.n_rows
+    facts: dict[str, Any] = {"rows": rows, "bad_rows": stream.bad_rows, "labelled": labelled}
+    if labelled:
+        facts["accuracy"] = round(right / labelled, 6)
+    facts["out"] = args.out
+    where = sys.stderr if args.out == "-" else sys.stdout
+    if args.json:
+        print(json.dumps(facts), file=where)
+    elif args.out != "-" or sys.stderr.isatty():
+        told = f"; {facts['accuracy']:.2%} of {labelled:,} labelled rows right" if labelled else ""
+        bad = f"; {stream.bad_rows:,} bad rows left empty" if stream.bad_rows else ""
+        print(f"predicted {rows:,} rows to {args.out}{bad}{told}", file=where)
+    return 0
+
+
+def _spread(values: Any, places: Any, count: int) -> list[Any]:
+    """Return answers as a list of plain values, with None for rows without an answer."""
+    plain = values.tolist()
+    if len(plain) == count:
+        return list(plain)
+    spread: list[Any] = [None] * count
+    for place, value in zip(places.tolist(), plain, strict=True):
+        spread[place] = value
+    return spread
+
+
+def _check_apart(args: argparse.Namespace, files: list[str]) -> None:
+    """Raise if the output would overwrite a source or the checkpoint."""
+    if args.out != "-":
+        place = os.path.realpath(args.out)
+        if place in {os.path.realpath(file) for file in (*files, args.checkpoint) if file != "-"}:
+            raise ValueError(f"--out {args.out} is a source or the checkpoint itself; name another file")
+
+
+class _Output(Protocol):
+    def write(self, columns: dict[str, list[Any]]) -> None: ...
+
+
+@contextlib.contextmanager
+def _open_output(out: str, kinds: dict[str, type]) -> Iterator[_Output]:
+    """Open the output for columns of the given kinds; a file appears only when it is complete."""
+    if out == "-":
+        yield _CSV(sys.stdout, kinds)
+        return
+    from ccmem.io.persistence.atomic import atomic_file
+    from ccmem.io.streams.sources import format_of
+
+    kind = format_of(out)
+    if kind not in ("csv", "ndjson", "parquet", "arrow") or out.endswith(".gz"):
+        raise ValueError(f"--out {out}: answers are written as .csv, .ndjson, .parquet or .arrow")
+    with atomic_file(out) as temporary:
+        if kind in ("parquet", "arrow"):
+            with _Arrow(temporary, kind, kinds) as output:
+                yield output
+        else:
+            with temporary.open("w", newline="", encoding="utf-8") as file:
+                yield _CSV(file, kinds) if kind == "csv" else _NDJSON(file)
+
+
+class _CSV:
+    def __init__(self, file: Any, kinds: dict[str, type]) -> None:
+        self._file, self._writer = file, csv.writer(file, lineterminator="\n")
+        self._writer.writerow(kinds)
+
+    def write(self, columns: dict[str, list[Any]]) -> None:
+        self._writer.writerows(zip(*columns.values(), strict=True))
+        self._file.flush()
+
+
+class _NDJSON:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, columns: dict[str, list[Any]]) -> None:
+        names, rows = list(columns), zip(*columns.values(), strict=True)
+        self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+
+
+class _Arrow:
+    def __init__(self, path: Path, kind: str, kinds: dict[str, type]) -> None:
+        from ccmem.io.streams.arrow import pyarrow
+
+        pa = self._pa = pyarrow()
+        types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        self._schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+        if kind == "parquet":
+            from pyarrow import parquet
+
+            self._writer = parquet.ParquetWriter(path, self._schema)
+        else:
+            self._writer = pa.ipc.new_file(str(path), self._schema)
+
+    def write(self, columns: dict[str, list[Any]]) -> None:
+        self._writer.write_table(self._pa.table(columns, schema=self._schema))
+
+    def __enter__(self) -> _Arrow:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._writer.close()

@@ -1,0 +1,182 @@
+"""``ccmem reproduce``: run the paper's experiments and print published and measured results side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ccmem.core.terminal import StatusLine
+
+EPILOG = """\
+examples:
+  ccmem reproduce                             MNIST if a copy can be had, else scikit-learn's digits
+  ccmem reproduce mnist notmnist --data ~/data
+  ccmem reproduce digits --trials 3 --models ccm iwta --json
+  ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
+  ccmem reproduce mnist --rows family               the competitive family on the same streams
+  ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
+
+Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
+it stopped when it is started again.
+"""
+
+ROWS = ("paper", "tuned", "adaptive")
+PROTOCOLS = ("paper", "strict")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
+    parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
+    parser.add_argument(
+        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp, layers, or rivals (default: all)"
+    )
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        metavar="KIND",
+        default=list(ROWS),
+        help="which rows: paper, tuned, adaptive, readings, layers, family, rivals (default: the first three)",
+    )
+    parser.add_argument(
+        "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
+    parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time (default: one a core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one of --jobs")
+    parser.add_argument("--fresh", action="store_true", help="ignore results that are already there")
+    parser.add_argument("--offline", action="store_true", help="do not look for data beyond this machine")
+    parser.add_argument("--no-figures", action="store_true", help="tables only")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    status = StatusLine(in_lines=True)
+    status.show("ccmem reproduce: loading ...")
+    warnings.filterwarnings("ignore", "CCM cannot recall")  # the settings of the paper cause this: REPRODUCTION.md
+    from ccmem.paper import experiments
+    from ccmem.paper.datasets import catalogue
+    from ccmem.paper.experiments.protocol import Benchmark
+    from ccmem.paper.experiments.runs import Results, compile_kernels, run_all
+    from ccmem.paper.report import bars, comparison_for_terminal, for_terminal, headline, summary, tables, write_report
+
+    for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
+        options.datasets += [word for word in words if word in catalogue()]
+        words[:] = [word for word in words if word not in catalogue()]
+    for name, value in (("--trials", options.trials), ("--jobs", options.jobs)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} {value} is not possible; it must be at least 1")
+    unknown = [name for name in options.datasets if name not in catalogue()]
+    if unknown:
+        raise ValueError(f"unknown data set {unknown[0]!r}; there are {', '.join(catalogue())}")
+    plan = {name: experiments.rows(name, options.models, options.rows) for name in options.datasets or ["digits"]}
+    if not all(plan.values()):
+        raise ValueError(
+            f"no rows of kind {' '.join(options.rows)} for these models; tuned rows come from 'ccmem tune'"
+        )
+    out = Path(options.out)
+    say = _printer(sys.stderr if options.json else sys.stdout)
+    began = time.perf_counter()
+    results: dict[str, Any] = {}
+    for data in _data(options, say, status):
+        rows = experiments.rows(data.name, options.models, options.rows)
+        benchmark = Benchmark.of(data)
+        kept = Results(
+            out, data, benchmark, rows, options.trials, options.seed, fresh=options.fresh, protocols=options.protocols
+        )
+        try:
+            if options.dask is None:
+                compile_kernels(kept, rows, benchmark)
+            run_all(kept, rows, benchmark, options.jobs, options.dask)
+        except KeyboardInterrupt:
+            done = sum(len(row["trials"]) for row in kept.content["rows"].values())
+            print(
+                f"ccmem reproduce: {done} finished trials kept in {kept.path}; the same command resumes",
+                file=sys.stderr,
+            )
+            raise
+        results[data.name] = kept.content
+        if not options.json:
+            for part in (_filled(headline(kept.content)), bars(kept.content)):
+                say(part + "\n" if part else "")
+            for table in tables(kept.content):
+                say(for_terminal(table))
+            if compared := comparison_for_terminal(kept.content):
+                say(compared)
+    seconds = time.perf_counter() - began
+    command = "ccmem reproduce " + " ".join(_words(options, list(results)))
+    path = write_report(results, out, command, figures=not options.no_figures, seconds=seconds)
+    if options.json:
+        json.dump({name: summary(result) for name, result in results.items()}, sys.stdout, indent=1)
+        print()
+    say(f"{path} has all of it ({time.perf_counter() - began:.0f} s)")
+    return 0
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 100, subsequent_indent="  ")
+
+
+def _data(options: argparse.Namespace, say: Any, status: StatusLine) -> Any:
+    """Yield the data sets one by one, printing the name of each."""
+    from ccmem.paper import experiments
+    from ccmem.paper.datasets import DataSetNotFound, load
+
+    def loaded(name: str) -> Any:
+        pixels = experiments.settings()["datasets"][name]["pixels"]
+        status.show(f"looking for {name}, here and in the places that offer it ...")
+        try:
+            return load(name, folder=options.data, pixels=pixels, download=not options.offline)
+        finally:
+            status.clear()
+
+    names = options.datasets
+    why = ""
+    if not names:
+        try:
+            data = loaded("mnist")
+        except DataSetNotFound as problem:
+            print(problem, file=sys.stderr)
+            data, why = loaded("digits"), ", because MNIST is not to be had"
+        _announce(data, why, say)
+        yield data
+        return
+    for name in names:
+        data = loaded(name)
+        _announce(data, why, say)
+        yield data
+
+
+def _announce(data: Any, why: str, say: Any) -> None:
+    say(f"Data set: {data.title}{why} ({len(data.y_train):,} training images; source: {data.source})\n")
+
+
+def _words(options: argparse.Namespace, names: list[str]) -> list[str]:
+    words = [*names, "--trials", str(options.trials)]
+    if options.models:
+        words += ["--models", *options.models]
+    if options.rows != list(ROWS):
+        words += ["--rows", *options.rows]
+    if options.protocols != list(PROTOCOLS):
+        words += ["--protocols", *options.protocols]
+    return [*words, "--seed", str(options.seed)] if options.seed else words
+
+
+def _printer(stream: Any) -> Any:
+    """Return a print function that also works on terminals whose encoding lacks the plus-minus sign."""
+
+    def say(text: str) -> None:
+        try:
+            print(text, file=stream, flush=True)
+        except UnicodeEncodeError:
+            print(text.replace("±", "+-").encode("ascii", "replace").decode(), file=stream, flush=True)
+
+    return say

@@ -1,0 +1,194 @@
+"""HTTP server of the page: standard library, loopback only, read-only except for block names.
+
+Eight addresses answer, all others give 404: ``/`` the page, ``/stream`` server-sent events, ``/state`` the whole state,
+``/export`` a readable file, ``/signals/FROM/TO/COLUMNS`` the signals of a range, ``/block/N`` and ``/event/STEP/KIND``
+the details of a click, and ``POST /name``. A request must name exactly this host and port (which defeats DNS
+rebinding) and must not come from another site; a POST also needs the page's token.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from ccmem.app.watching.metrics import CONTENT_TYPE, metrics_text
+from ccmem.app.watching.observer import Observer
+from ccmem.app.watching.page import page, policy
+
+HOST = "127.0.0.1"
+MOST_STREAMS = 24
+MOST_BYTES = 4096
+BEAT_SECONDS = 0.25
+_COMMON = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Server of one page for one observer; :meth:`begin` serves from separate threads."""
+
+    daemon_threads = True
+    allow_reuse_address = False
+
+    def __init__(self, observer: Observer, port: int = 0) -> None:
+        self.observer = observer
+        self.token = secrets.token_urlsafe(24)
+        self.streams = threading.BoundedSemaphore(MOST_STREAMS)
+        self.closing = threading.Event()
+        try:
+            super().__init__((HOST, port), Handler)
+        except OSError as problem:
+            raise OSError(f"port {port} cannot be used ({problem.strerror}); name another, or 0 for any") from problem
+        names = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.hosts = names | ({HOST, "localhost"} if self.server_port == 80 else set())
+
+    @property
+    def url(self) -> str:
+        """Address of the page."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    def begin(self) -> None:
+        """Serve in threads until :meth:`end`."""
+        threading.Thread(target=self.serve_forever, name="ccmem-watch-server", daemon=True).start()
+
+    def end(self) -> None:
+        """Stop serving."""
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a browser that disconnected."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Handler of one request."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "ccmem", ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer a read request."""
+        if not self._is_ours():
+            return self._refuse(403)
+        place = urlsplit(self.path)
+        match place.path.split("/")[1:]:
+            case [""]:
+                return self._send(200, "text/html; charset=utf-8", page(self.server.token), policy())
+            case ["stream"]:
+                return self._stream()
+            case ["metrics"]:
+                observer = self.server.observer
+                text = metrics_text(observer._memory, observer.title, observer._noticed)
+                return self._send(200, CONTENT_TYPE, text.encode())
+            case ["state"]:
+                return self._json(self.server.observer.update())
+            case ["export"]:
+                return self._json(self.server.observer.export())
+            case ["signals", start, stop, columns] if all(map(_is_number, (start, stop, *columns.split(",")))):
+                wanted = [int(column) for column in columns.split(",")]
+                return self._json(self.server.observer.signals(int(start), int(stop), wanted))
+            case ["block", number] if _is_number(number):
+                return self._found(self.server.observer.card, int(number))
+            case ["event", number, kind] if _is_number(number) and _is_number(kind):
+                return self._found(self.server.observer.why, int(number), int(kind))
+        return self._refuse(404)
+
+    def do_POST(self) -> None:
+        """Name a block, the only change that a page can make."""
+        length = self.headers.get("Content-Length", "")
+        ours = self._is_ours() and self.headers.get("Origin") in {f"http://{host}" for host in self.server.hosts}
+        token = self.headers.get("X-Token", "")
+        self.close_connection = True
+        if not ours or not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return self._refuse(403)
+        if self.path != "/name" or not _is_number(length) or int(length) > MOST_BYTES:
+            return self._refuse(404 if self.path != "/name" else 400)
+        try:
+            wish = json.loads(self.rfile.read(int(length)))
+            block, name = wish["block"], wish["name"]
+            if type(block) is not int or not isinstance(name, str):
+                raise ValueError("a number and a text are needed")
+            said = self.server.observer.name(block, name)
+        except (ValueError, LookupError, TypeError, OSError, RecursionError) as problem:
+            return self._json({"error": str(problem)}, 400)
+        return self._json({"said": said})
+
+    def _is_ours(self) -> bool:
+        """True if the request names this server and does not come from another site."""
+        origin = self.headers.get("Origin")
+        return (
+            self.headers.get("Host") in self.server.hosts
+            and (origin is None or origin in {f"http://{host}" for host in self.server.hosts})
+            and self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        )
+
+    def _stream(self) -> None:
+        """Send server-sent events with each change until the browser disconnects."""
+        if not self.server.streams.acquire(blocking=False):
+            return self._refuse(503)
+        observer, look, n_events, sent = self.server.observer, 0, 0, -1.0
+        try:
+            self.send_response(200)
+            for name, value in {**_COMMON, "Content-Type": "text/event-stream"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.close_connection = True
+            self.connection.settimeout(5)
+            while not self.server.closing.is_set():
+                observer.wait_for_look(look, timeout=1.0)
+                update = observer.update(look, n_events)
+                look, n_events = update["look"], update.get("n_events", 0)
+                self.wfile.write(b"data: " + _dump(update) + b"\n\n")
+                self.wfile.flush()
+                time.sleep(max(0.0, BEAT_SECONDS - (time.monotonic() - sent)))
+                sent = time.monotonic()
+                if update["finished"]:
+                    self.server.closing.wait(2.0)
+        except OSError:
+            pass  # the browser disconnected or stopped reading
+        finally:
+            self.server.streams.release()
+
+    def _found(self, find: Any, *numbers: int) -> None:
+        try:
+            self._json(find(*numbers))
+        except LookupError:
+            self._refuse(404)
+
+    def _json(self, value: Any, code: int = 200) -> None:
+        self._send(code, "application/json", _dump(value))
+
+    def _refuse(self, code: int) -> None:
+        self.close_connection = True
+        self._send(code, "text/plain", b"")
+
+    def _send(self, code: int, kind: str, body: bytes, rules: str = "default-src 'none'") -> None:
+        self.send_response(code)
+        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Content-Security-Policy": rules}
+        for name, value in {**_COMMON, **own}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Discard log messages, because the terminal belongs to the command."""
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 18
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,1 @@
+"""Shared parts of all estimators: validation, saving, chunks, growth and prediction."""

@@ -1,0 +1,104 @@
+"""Base classes of estimators: thread-safe methods, a fixed shape once learning has begun, and saving."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from ccmem.core.allocation import aligned
+from ccmem.core.locking import GuardedEstimator, reading
+from ccmem.core.parameters import Rule, check_parameters
+from ccmem.core.sklearn import NotFittedError
+
+_SINGLE = {int, float, str, type(None)}
+
+
+class Estimator(GuardedEstimator):
+    """Base of the estimators; scikit-learn's base class must come later in the method resolution order."""
+
+    _rules: ClassVar[dict[str, Rule]]
+    """Validation rule of every parameter."""
+    _shape_parameters: ClassVar[tuple[str, ...]]
+    """Parameters that cannot change once learning has begun."""
+    _began_with: tuple[Any, ...]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def _require_start(self, error: type[Exception] = NotFittedError) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise error(f"This {type(self).__name__} has learned nothing yet; call fit or partial_fit first")
+
+    def _check_settings(self) -> None:
+        """Check the parameters, including that shape parameters equal their values at the start of learning."""
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        if self.__sklearn_is_fitted__() and self._shape() != self._began_with:
+            pairs = zip(self._shape_parameters, self._began_with, self._shape(), strict=True)
+            changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
+                "call fit to start anew"
+            )
+
+    def _shape(self) -> tuple[Any, ...]:
+        values = [getattr(self, name) for name in self._shape_parameters]
+        return tuple(v if type(v) in _SINGLE or not isinstance(v, Sequence) else tuple(v) for v in values)
+
+    def _adopt(self, fresh: Self) -> None:
+        """Copy all learned attributes of ``fresh``, a fitted clone, to this estimator."""
+        self.__dict__.pop("feature_names_in_", None)
+        own = (*self.get_params(deep=False), "_guard")  # type: ignore[attr-defined]
+        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
+
+
+class SavedEstimator(Estimator):
+    """Base of the estimators in ``__init__.pyi``, which can be saved. Their state is a NamedTuple of arrays."""
+
+    _state: Any
+
+    @reading
+    def to_bytes(self) -> bytes:
+        """Return all learned state as bytes, more compact than :meth:`save`; :func:`ccmem.from_bytes` reads them."""
+        from ccmem.io.persistence import to_bytes
+
+        return to_bytes(self)
+
+    @reading
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all learned state to a safetensors file, atomically; :func:`ccmem.load` restores it bit for bit."""
+        from ccmem.io.persistence import save
+
+        save(self, path)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        if hasattr(self, "_state"):  # unpickled arrays may be read-only maps of a file, but learning writes to them
+            self._state = self._state._make(map(aligned, self._state))
+
+
+class Summarised:
+    """Base of memories, and of classifiers that hold one, with a text summary and a notebook display."""
+
+    @reading
+    def summary(self) -> str:
+        """Return a description of the learned state, in a few lines.
+
+        >>> from ccmem import AdaptiveCCM
+        >>> print(AdaptiveCCM().fit([[1.0, 0.0], [0.9, 0.1]]).summary())
+        AdaptiveCCM: 2 samples of 2 columns, 1 block, 1 unit
+        <BLANKLINE>
+        block                 units      samples  labels
+        block 0            *      1            2  -
+        """
+        from ccmem.core.summary import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from ccmem.core.summary import html
+
+        return html(self) or super()._repr_mimebundle_().get("text/html", "")  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

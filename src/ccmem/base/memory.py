@@ -1,0 +1,488 @@
+"""Base of all memories: validation, chunks, growth, prediction, and the single-sample path.
+
+Data enters through :meth:`CompetitiveMemory.partial_fit` or :meth:`~CompetitiveMemory.learn_one`, is validated there
+once, and is passed to the model's kernel as a whole chunk. The kernel may modify only the state. It returns the number
+of rows learned, which is less than the chunk if the state is full; only this module can grow the state. Labels are not
+used here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from ccmem.base import matching
+from ccmem.base.estimator import SavedEstimator, Summarised
+from ccmem.base.matching import in_slabs
+from ccmem.base.times import split_times
+from ccmem.base.validation import check_rows, columns_kept_on_error, one_row
+from ccmem.core.allocation import aligned
+from ccmem.core.codes import MERGE, REMOVE
+from ccmem.core.codes import REJECTED as REJECTED
+from ccmem.core.locking import learning, reading
+from ccmem.core.parameters import check_parameters
+from ccmem.core.sklearn import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    NotFittedError,
+    TransformerMixin,
+    clone,
+)
+from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, MOST_JOURNAL_LINES, OWN, SEEN, UNITS, UnitState
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.core.undo import undone_on_error
+from ccmem.kernels import competition
+from ccmem.kernels.jit import compiled_for
+from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
+
+
+class ChunkResult(NamedTuple):
+    """Result of learning a chunk, for objects that keep data per unit (label votes, for example)."""
+
+    winners: IntArray
+    """Unit that learned each row, as numbered when the row was learned; ``REJECTED`` if none did."""
+    unit_changes: IntArray
+    """Merges and moves of units: journal lines (kind, row of the chunk, from, to, count), in order."""
+
+
+_NO_CHANGES: IntArray = np.empty((0, JOURNAL_COLUMNS), np.int64)
+_KEPT_UNTIL_ASSIGNED = ("_single_sample_call", "_unchanged")
+Observer = Callable[[int, FloatArray], Any]
+"""Callback run in the learning thread after every chunk, with the chunk's first step and its rows; must be fast."""
+
+
+class CompetitiveMemory(
+    SavedEstimator,
+    Summarised,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Base of the memories: an online clusterer with the scikit-learn interface.
+
+    A model adds its parameters, rules for them, the names of the parameters that fix the shape of the memory, a state,
+    settings and a kernel.
+    """
+
+    _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
+    """Arrays of the state whose last axis is the columns of X."""
+    _by_distance: ClassVar[bool] = False
+    """True if units are compared by distance (smaller is better) instead of similarity."""
+    _labelled_kernel: ClassVar[Callable[..., int] | None] = None
+    """Variant of ``_learn_kernel`` that uses labels; None for a model that never uses labels.
+
+    Further arguments: the labels of the rows, the votes of the units (updated), and True if units may refuse a label.
+    """
+    _derived: ClassVar[tuple[str, ...]] = ()
+    """Arrays of the state that only save time: not stored in a checkpoint, but recomputed by :meth:`_derive`."""
+    _takes_missing: ClassVar[bool] = False
+    """True if NaN in a row is a missing reading instead of an error."""
+    _epsilon: ClassVar[float] = 1e-5
+    _state_type: ClassVar[type] = UnitState
+    _own_counters: ClassVar[tuple[str, ...]] = ()
+    """Names of the model-specific entries of ``counters``, in order."""
+    _not_pickled: ClassVar[tuple[str, ...]] = (*_KEPT_UNTIL_ASSIGNED, "_observers")
+    _observers: tuple[Observer, ...] = ()
+    _state: Any
+    random_state: Any = 0
+    """Default seed; a model without randomness has no such parameter."""
+
+    # Methods that a model provides -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        """Return the state before the first sample; raise if the parameters do not fit the data."""
+
+    @abstractmethod
+    def _settings(self) -> tuple[Any, ...]:
+        """Return the kernel's parameters, as numbers of fixed type, and its scratch arrays."""
+
+    @staticmethod
+    @abstractmethod
+    def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
+        """Learn rows of ``X`` in order; return the number learned, fewer than all if the state is full."""
+
+    def _decide(self) -> None:
+        """Make the decision that the kernel requested when it stopped, if any; part of learning, outside kernels."""
+
+    def _grow(self, row: FloatArray) -> None:
+        """Grow the state for ``row``, the next one to learn; the journal is empty at this point."""
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """Return shape and type of every array of a state with a capacity of ``capacity`` units."""
+        return {
+            "prototypes": ((capacity, n_features), dtype),
+            "rates": ((capacity,), np.float64),
+            "wins": ((capacity,), np.int64),
+            "counters": ((OWN + len(self._own_counters),), np.int64),
+            "journal": ((None, JOURNAL_COLUMNS), np.int64),
+        }
+
+    def _capacity_for(self, units: int) -> int | None:
+        """Return the capacity to allocate for a trimmed checkpoint of ``units`` units; None if all rows are stored."""
+        return None
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        """Return the arrays in ``_derived``, recomputed."""
+        return {}
+
+    def _check_state(self, state: Any) -> None:
+        """Raise ValueError unless ``state``, of the right layout, could result from learning."""
+
+    # Learning ----------------------------------------------------------------------------------------------------
+
+    @learning
+    def fit(self, X: Any, y: Any = None, *, times: Any = None) -> Self:
+        """Discard all learned state, then learn the rows of ``X`` in order.
+
+        Afterwards ``labels_`` holds the units of the rows, renumbered without gaps. ``y`` is ignored; ``times`` as for
+        :meth:`partial_fit`.
+        """
+        X, stamps = split_times(X, times)
+        X = self._begin(X)
+        self._expect_times(stamps)
+        self._learn(X)
+        self.labels_ = np.unique(self._winners(X), return_inverse=True)[1].astype(np.int64)
+        self._notify()
+        return self
+
+    @learning
+    def partial_fit(self, X: Any, y: Any = None, *, times: Any = None) -> Self:
+        """Learn the rows of ``X`` in order; the division into chunks does not affect the result. ``y`` is ignored.
+
+        ``times`` are the times of the rows, used for the events of a memory with blocks: dates, or seconds since 1970.
+        The time index of a pandas frame and the time column of a polars frame are used automatically.
+        """
+        X, stamps = split_times(X, times)
+        rows = self._check_chunk(X)
+        self._expect_times(stamps)
+        self._learn(rows)
+        self._notify()
+        return self
+
+    @learning
+    def _learn_checked(self, X: FloatArray, times: FloatArray | None) -> None:
+        """Learn rows whose values a file reader has already validated."""
+        rows = self._check_chunk(X, checked=True)
+        self._expect_times(times)
+        self._learn(rows)
+        self._notify()
+
+    @learning
+    def learn_many(self, X: Any, *, times: Any = None) -> IntArray:
+        """Learn like :meth:`partial_fit`; return the unit that learned each row, as numbered then, or -1 for none."""
+        X, stamps = split_times(X, times)
+        rows = self._check_chunk(X)
+        self._expect_times(stamps)
+        winners = self._learn(rows).winners
+        self._notify()
+        return winners
+
+    @learning
+    def learn_one(self, x: Any) -> int:
+        """Learn one sample; return the unit that learned it, or -1 if the memory rejected it.
+
+        Fast path for single samples: for an array of the memory's type, the overhead is a few microseconds.
+        """
+        row = self._check_one(x)
+        if row is None:
+            winner = self._learn(self._check_chunk(one_row(x))).winners
+        else:
+            winner = self._learn_row(row).winners
+        self._notify()
+        return int(winner[0])
+
+    def _learn_row(self, row: FloatArray) -> ChunkResult:
+        """Learn one row that :meth:`_check_one` accepted; the next call overwrites the returned winner."""
+        if self._observers:
+            self._check_unchanged()
+            return self._learn(row)
+        learn, settings, winner = self.__dict__.get("_single_sample_call") or self._prepare_single_sample(row)
+        if learn(self._state, settings, row, winner) == 0:
+            return self._learn(row)
+        self._decide()
+        if self._state.counters[JOURNALED]:
+            return ChunkResult(winner, self._empty_journal(int(self._state.counters[SEEN]) - 1))
+        return ChunkResult(winner, _NO_CHANGES)
+
+    def _prepare_single_sample(self, row: FloatArray) -> tuple[Callable[..., int], tuple[Any, ...], IntArray]:
+        """Return kernel, settings and an array for the winner, cached until an attribute of the memory is assigned."""
+        self._check_unchanged()
+        settings, winner = self._settings(), np.empty(1, np.int64)
+        learn = compiled_for(self._learn_kernel, self._state, settings, row, winner)
+        self.__dict__["_single_sample_call"] = learn, settings, winner
+        return learn, settings, winner
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        for kept in _KEPT_UNTIL_ASSIGNED:
+            self.__dict__.pop(kept, None)
+        super().__setattr__(name, value)
+
+    def _expect_times(self, times: FloatArray | None) -> None:
+        """Announce the times of the rows that are learned next; only memories with blocks keep times."""
+
+    def _notify(self) -> None:
+        """Notify listeners; called after a chunk has been learned completely."""
+
+    def _take_events(self, lines: IntArray) -> None:
+        """Store journal lines about blocks; only memories with blocks write such lines."""
+
+    def _check_chunk(self, X: Any, missing: bool = True, checked: bool = False) -> FloatArray:
+        """Validate a chunk for ``partial_fit``, and initialise the state if it is the first chunk.
+
+        ``missing`` False: NaN is an error. ``checked``: a file reader has already validated the values.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self._begin(X, missing)
+        self._check_unchanged()
+        if checked and X.dtype == self._state.prototypes.dtype and X.shape[1] == self.n_features_in_ and X.flags.carray:
+            return np.asarray(X)
+        return self._check(X, reset=False, missing=missing)
+
+    def _check_unchanged(self) -> None:
+        """Check the parameters, also against those at the start of learning; cached until an assignment."""
+        if "_unchanged" in self.__dict__:
+            return
+        self._check_settings()
+        self.__dict__["_unchanged"] = True
+
+    def _begin(self, X: Any, missing: bool = True) -> FloatArray:
+        """Validate the first chunk and create a state for its columns; a failure leaves the memory unchanged."""
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31, size=4)
+        rng = np.random.default_rng(seed)
+        with columns_kept_on_error(self):
+            rows = self._check(X, reset=True, missing=missing)
+            self._start_state(rows, rng)
+        return rows
+
+    def _start_state(self, rows: FloatArray, rng: np.random.Generator) -> None:
+        """Create an empty state."""
+        self._state = self._new_state(rows.shape[1], rows.dtype, rng)
+        self._rng = rng
+        self._began_with = self._shape()
+
+    def _learn(self, X: FloatArray, learn: Callable[..., int] | None = None) -> ChunkResult:
+        """Learn a checked chunk completely or not at all; ``learn`` may replace the kernel (to use labels)."""
+        with undone_on_error(self) if len(X) > 1 else nullcontext():
+            return self._learn_all(X, learn)
+
+    def _learn_all(self, X: FloatArray, learn: Callable[..., int] | None) -> ChunkResult:
+        winners = np.empty(len(X), np.int64)
+        first_step = int(self._state.counters[SEEN])
+        changes = []
+        done = 0
+        while True:
+            kernel = learn or self._learn_kernel  # the kernel may depend on the current size of the memory
+            done += kernel(self._state, self._settings(), X[done:], winners[done:])
+            self._decide()
+            if self._state.counters[JOURNALED]:
+                changes.append(self._empty_journal(first_step))
+            if done == len(X):
+                break
+            self._grow(X[done])
+        for observe in self._observers:
+            observe(first_step, X)
+        return ChunkResult(winners, np.concatenate(changes) if changes else _NO_CHANGES)
+
+    @learning
+    def _widen(self, n_features: int) -> None:
+        """Add columns as if they had always existed with value 0: all per-column arrays are padded with 0."""
+        more = n_features - self._started().prototypes.shape[1]
+        wider = {}
+        for name in self._per_column:
+            array = getattr(self._state, name)
+            wider[name] = aligned(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
+        self._state = self._state._replace(**wider)
+        self.n_features_in_ = n_features
+
+    def _empty_journal(self, first_step: int) -> IntArray:
+        """Move events from the journal to the history; return other lines, with steps relative to ``first_step``."""
+        counters, journal = self._state.counters, self._state.journal
+        lines = journal[: counters[JOURNALED]].copy()
+        counters[JOURNALED] = 0
+        if len(lines) + 2 > len(journal) < MOST_JOURNAL_LINES:
+            self._state = self._state._replace(journal=np.zeros((4 * len(journal), JOURNAL_COLUMNS), np.int64))
+        unit_changes = (lines[:, 0] >= MERGE) & (lines[:, 0] <= REMOVE)
+        if not unit_changes.all():
+            self._take_events(lines[~unit_changes])
+        lines = lines[unit_changes]
+        lines[:, 1] -= first_step
+        return lines
+
+    # Reading the memory ------------------------------------------------------------------------------------------
+
+    @reading
+    def predict(self, X: Any) -> IntArray:
+        """Return the best matching unit of every row, over the whole memory."""
+        self._require_units()
+        return self._winners(self._check(X, reset=False, finite=False))
+
+    @reading
+    def predict_one(self, x: Any) -> int:
+        """Return the best matching unit of one sample; a fast path like :meth:`learn_one`."""
+        self._require_units()
+        row = self._check_one(x)
+        if row is None:
+            row = self._check(one_row(x), reset=False)
+        return int(self._winners(row)[0])
+
+    @reading
+    def transform(self, X: Any) -> FloatArray:
+        """Return the similarity (for models that compare by distance, the distance) of every row to every unit."""
+        self._require_units()
+        X = self._check(X, reset=False)
+        prototypes = self._state.prototypes[: self.n_units_]
+        out = np.empty((len(X), len(prototypes)), X.dtype)
+        self._score(X, prototypes, out)
+        return out
+
+    def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
+        """Return the best matching unit of every row among the units in ``competes`` (default: all that may win)."""
+        winners = np.empty(len(X), np.int64)
+        may_win = self._may_win()
+        self._match(
+            X, self._state.prototypes[: len(may_win)], may_win if competes is None else may_win & competes, winners
+        )
+        return winners
+
+    def _may_win(self) -> BoolArray:
+        """Return a mask of the units that may win at test time."""
+        return np.ones(self.n_units_, np.bool_)
+
+    def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        epsilon, work = self._epsilon, len(X) * prototypes.size
+        in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)
+
+    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
+        matching.most_similar(X, prototypes, competes, self._epsilon, winners)
+
+    @property
+    def n_units_(self) -> int:
+        """Number of units."""
+        return int(self._started().counters[UNITS])
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of samples seen since learning began, learned or not."""
+        return int(self._started().counters[SEEN])
+
+    @property
+    def n_floats_(self) -> int:
+        """Number of stored values, including reserve capacity for further units."""
+        return sum(array.size for array in self._started())
+
+    @property
+    @reading
+    def prototypes_(self) -> FloatArray:
+        """Prototypes of the units: a copy, of shape (n_units_, n_features_in_)."""
+        return self._started().prototypes[: self.n_units_].copy()
+
+    @property
+    @reading
+    def win_counts_(self) -> IntArray:
+        """Number of samples that each unit has learned, a copy."""
+        return self._started().wins[: self.n_units_].copy()
+
+    @property
+    @reading
+    def learning_rates_(self) -> FloatArray:
+        """Learning rate of each unit at its next win, a copy."""
+        return self._started().rates[: self.n_units_].copy()
+
+    def _started(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet; call fit, partial_fit or learn_one first"
+            )
+        return self._state
+
+    def _require_units(self) -> None:
+        if self._started().counters[UNITS] == 0:
+            raise NotFittedError(
+                f"This {type(self).__name__} has no unit yet: all it was given so far were zero vectors, "
+                "which have no direction"
+            )
+
+    # Input -------------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Any, reset: bool, finite: bool = True, missing: bool = True) -> FloatArray:
+        """Return ``X`` as a contiguous float32 or float64 array, validated; an error changes nothing.
+
+        ``finite`` False defers the check of the values to :meth:`_winners`. With ``missing``, NaN is allowed if the
+        memory supports missing readings.
+        """
+        dtype = None if reset else self._started().prototypes.dtype
+        return check_rows(self, X, dtype, finite, missing and self._takes_missing)
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        """Return ``x`` as one row without a copy if it has the type and shape that the kernel takes; otherwise None."""
+        if type(x) is not np.ndarray or not self.__sklearn_is_fitted__():
+            return None
+        prototypes = self._state.prototypes
+        if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
+            return None
+        return x[np.newaxis] if sum_of_squares(x) < SAFE_SQUARED_NORM else None
+
+    # Saving ------------------------------------------------------------------------------------------------------
+
+    @reading
+    def _export(self) -> dict[str, Any]:
+        """Return all learned state, in types that a checkpoint can hold."""
+        from ccmem.base.storage import export_memory
+
+        return export_memory(self)
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        """Restore the state returned by ``_export``, or raise ValueError if the fields are not a valid state."""
+        from ccmem.base.storage import import_memory
+
+        import_memory(self, fields)
+
+    def _import_names(self, names: Any) -> None:
+        """Restore the names of blocks from a checkpoint."""
+        raise ValueError(f"{type(self).__name__}: it has no blocks, and so no names for them")
+
+    def _export_times(self) -> dict[str, Any] | None:
+        """Return the times to store in a checkpoint; None without times."""
+        return None
+
+    def _import_times(self, fields: Any) -> None:
+        """Restore the times returned by :meth:`_export_times`."""
+        raise ValueError(f"{type(self).__name__}: it has no blocks, and so no times of events")
+
+    def _export_events(self) -> IntArray:
+        """Return the events to store in a checkpoint."""
+        return np.empty((0, JOURNAL_COLUMNS), np.int64)
+
+    def _import_events(self, lines: IntArray) -> None:
+        """Restore the events returned by ``_export_events``."""
+        if len(lines):
+            raise ValueError(f"{type(self).__name__}: it has no blocks, and so no events")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_units_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.non_deterministic = False
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
+
+def seeded_clone(memory: CompetitiveMemory, random_state: Any) -> Any:
+    """Return a clone of ``memory``, seeded with ``random_state`` if its own ``random_state`` is None."""
+    copy = clone(memory)
+    if random_state is not None and copy.get_params().get("random_state", 0) is None:
+        copy.set_params(random_state=random_state)
+    return copy

@@ -1,0 +1,276 @@
+"""Conversion of a memory's state to named values and back, fully validated because kernels index by stored values.
+
+Only the part in use is stored: unused rows beyond the units and blocks of a memory are omitted (see
+``CompetitiveMemory._capacity_for``), integers take the fewest bytes that hold them, and an array of zeros is stored
+without rows. The restored state is identical to the last bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ccmem.base.validation import check_finite
+from ccmem.core.allocation import SMALL, Places, places_for, zeros_at
+from ccmem.core.parameters import check_parameters
+from ccmem.core.state import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED
+from ccmem.io.persistence.tensorfile import narrowed
+
+if TYPE_CHECKING:
+    from ccmem.base.memory import CompetitiveMemory
+
+_COUNTERS = ("seen", "units")
+MANY = 1 << 40
+"""Sentinel capacity that no memory reaches: arrays whose layout begins with it have one row per unit."""
+
+
+_NOT_DRAWN_FROM = np.random.default_rng(0)
+
+
+def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
+    """Return the learned state of ``memory``: arrays, counters by name, events, random state."""
+    if memory._shape() != memory._began_with:
+        values = zip(memory._shape_parameters, memory._began_with, memory._shape(), strict=True)
+        changed = ", ".join(name for name, old, new in values if old != new)
+        raise ValueError(f"{type(memory).__name__}: {changed} changed since learning began; set it back before saving")
+    state = memory._state
+    numbers = state.counters.tolist()
+    counters = dict(zip((*_COUNTERS, *memory._own_counters), numbers[:2] + numbers[JOURNALED + 1 :], strict=True))
+    arrays = {name: getattr(state, name) for name in _stored_names(memory._state_type, memory._derived)}
+    if memory._capacity_for(counters["units"]) is not None:
+        layout = memory._layout(MANY, state.prototypes.shape[1], state.prototypes.dtype)
+        arrays = {name: _in_use(name, array, layout[name][0][0], counters) for name, array in arrays.items()}
+    fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(memory._export_events())}
+    if _draws(memory):
+        fields["random_state"] = memory._rng
+    fields["n_features_in_"] = int(memory.n_features_in_)
+    for name in ("feature_names_in_", "labels_"):
+        if name in vars(memory):
+            fields[name] = vars(memory)[name]
+    if names := vars(memory).get("_block_names"):
+        fields["block_names"] = [list(entry) for entry in names.items()]
+    if (times := memory._export_times()) is not None:
+        fields["times"] = times
+    return fields
+
+
+def _in_use(name: str, array: Any, rows: int | None, counters: dict[str, int]) -> Any:
+    """Return the used part of an array; no rows if it is all zeros, except prototypes, whose rows are counted."""
+    if rows is not None and rows != MANY:
+        return array
+    if rows is None:
+        return array[: counters["blocks"]]
+    array = array[: counters["units"]]
+    return narrowed(array) if name == "prototypes" or np.logical_or.reduce(array, axis=None) else array[:0]
+
+
+def widened(array: Any) -> Any:
+    """Return the int64 array that :func:`narrowed` compressed; any other value unchanged."""
+    return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype.kind == "u" else array
+
+
+def _draws(memory: CompetitiveMemory) -> bool:
+    return "random_state" in vars(memory)
+
+
+def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
+    """Restore ``memory``, newly built from its parameters, from ``fields``; ValueError if the state is invalid."""
+    owner = type(memory).__name__
+    _check_parameters(memory)
+    needed = ("state", "counters", "events", *(("random_state",) if _draws(memory) else ()), "n_features_in_")
+    check_names(owner, fields, needed, ("feature_names_in_", "labels_", "block_names", "times"))
+    state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
+    memory._check_state(state)
+    events = widened(fields["events"])
+    if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2):
+        raise ValueError(f"{owner}: its events are damaged")
+    if events.shape[1] != JOURNAL_COLUMNS:
+        raise ValueError(f"{owner}: its events are damaged")
+    if _draws(memory):
+        rng = fields["random_state"]
+        if not isinstance(rng, np.random.Generator):
+            raise ValueError(f"{owner}: its random state is missing")
+        if isinstance(memory.random_state, np.random.Generator):
+            rng = memory.random_state = memory.random_state if _same(memory.random_state, rng) else rng
+        memory._rng = rng
+    else:
+        memory._rng = _NOT_DRAWN_FROM
+    if "feature_names_in_" in fields:
+        check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
+        memory.feature_names_in_ = fields["feature_names_in_"]
+    if "labels_" in fields:
+        check_vector("labels_", fields["labels_"])
+        memory.labels_ = fields["labels_"]
+    memory.n_features_in_ = fields["n_features_in_"]
+    memory._began_with = memory._shape()
+    memory._state = state
+    memory._import_events(events)
+    if "block_names" in fields:
+        memory._import_names(fields["block_names"])
+    if "times" in fields:
+        memory._import_times(fields["times"])
+
+
+def _check_parameters(memory: CompetitiveMemory) -> None:
+    """Check the parameters with a cache, because all memories of a fleet have equal parameters."""
+    kind: Any = type(memory)
+    values = [vars(memory)[name] for name in memory._rules]
+    try:
+        _check_values(kind, tuple(values), tuple(map(type, values)))
+    except TypeError:  # an array is not hashable
+        check_parameters(kind.__name__, memory._rules, vars(memory))
+
+
+@functools.lru_cache(maxsize=64)
+def _check_values(kind: Any, values: tuple[Any, ...], types: tuple[type, ...]) -> None:
+    """Check hashable parameter values, cached by value and type: True equals 1, but is not a number of slots."""
+    check_parameters(kind.__name__, kind._rules, dict(zip(kind._rules, values, strict=True)))
+
+
+@functools.cache
+def _stored_names(state_type: Any, derived: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the arrays of a state that are part of a checkpoint."""
+    return tuple(name for name in state_type._fields if name not in ("counters", "journal", *derived))
+
+
+def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_features: Any) -> Any:
+    """Return the state if every array has the shape, type and range that the parameters imply; otherwise raise."""
+    owner = type(memory).__name__
+    names = _stored_names(memory._state_type, memory._derived)
+    check_names(owner, arrays, names, memory._derived)  # 0.1 stored arrays that are derived now
+    check_names(owner, counts, (*_COUNTERS, *memory._own_counters))
+    values = [*counts.values()]
+    if set(map(type, values)) != {int} or not 0 <= min(values) <= max(values) < 2**62:
+        raise ValueError(f"{owner}: its counters are damaged")
+    prototypes = arrays["prototypes"]
+    if not (
+        isinstance(prototypes, np.ndarray) and prototypes.ndim == 2 and prototypes.dtype in (np.float32, np.float64)
+    ):
+        raise ValueError(f"{owner}: prototypes are not a table of float32 or float64")
+    capacity = memory._capacity_for(min(counts["units"], len(prototypes)))
+    trimmed = capacity is not None
+    if capacity is None:
+        capacity = len(prototypes)
+    if type(n_features) is not int or prototypes.shape[1] != n_features or n_features < 1 or capacity < 1:
+        raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
+    if counts["units"] > len(prototypes):
+        raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
+    described = tuple([(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in map(arrays.get, names)])
+    known_as = type(memory), memory._shape(), capacity, counts["units"], counts.get("blocks"), n_features, described
+    plan = _plans.get(known_as)
+    if plan is None:
+        layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
+        plan = _plan(owner, names, layout, described, counts, capacity)
+        if len(_plans) > _MOST_PLANS:
+            _plans.clear()
+        _plans[known_as] = plan
+    given = [arrays[name] for name in names]
+    for i in plan.signed:
+        given[i] = widened(given[i])
+        if given[i].size and given[i].min() < 0:
+            raise ValueError(f"{owner}: {names[i]} holds negative counts")
+    _check_finite(owner, {names[i]: given[i] for i in plan.floats})
+    *made, counters, journal = zeros_at(plan.places)
+    for whole, array, used in zip(made, given, plan.used, strict=True):
+        if len(whole) == len(array):
+            whole[...] = array
+        elif len(array):
+            whole[:used] = array[:used]
+    known = dict(zip(names, made, strict=True))
+    check_finite(known["prototypes"])
+    if np.minimum.reduce(known["rates"]) < 0 or np.maximum.reduce(known["rates"]) > 1:
+        raise ValueError(f"{owner}: rates lie outside [0, 1]")
+    counters[:2], counters[JOURNALED + 1 :] = values[:2], values[2:]
+    known.update(memory._derive(known["prototypes"], known["wins"]))
+    return memory._state_type(**known, counters=counters, journal=journal)
+
+
+class _Plan(NamedTuple):
+    """Conversion of arrays of certain types and shapes to a state, cached for all similar memories of a fleet."""
+
+    places: Places
+    """Full shapes, types and offsets of the arrays; counters and journal come last."""
+    used: list[int]
+    """Number of used rows of each array."""
+    signed: list[int]
+    floats: list[int]
+    """Indices of non-empty float arrays, which must be checked for NaN and infinity."""
+
+
+_plans: dict[Any, _Plan] = {}
+_MOST_PLANS = 256
+
+
+def _plan(
+    owner: str, names: Sequence[str], layout: dict[str, Any], described: Any, counts: dict[str, int], capacity: int
+) -> _Plan:
+    """Return the conversion plan; raise unless every array has the type and shape that the parameters imply."""
+    wholes, used = [], []
+    for name, given in zip(names, described, strict=True):
+        whole, rows = _whole(owner, name, given, layout[name], counts, capacity)
+        wholes.append(whole)
+        used.append(rows)
+    return _Plan(
+        places_for([*wholes, layout["counters"], ((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64)]),
+        used,
+        [i for i, (kind, _) in enumerate(described) if kind in (np.int64, np.uint64)],
+        [i for i, (kind, shape) in enumerate(described) if kind.kind == "f" and math.prod(shape)],
+    )
+
+
+def _whole(
+    owner: str, name: str, given: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
+) -> tuple[tuple[tuple[int, ...], Any], int]:
+    """Return the full shape and type of an array of the state, and the number of its used rows."""
+    shape, dtype = layout
+    kind, have = given or (None, ())
+    rows, n = shape[0], have[0] if have else -1
+    if isinstance(rows, tuple):  # either number is valid
+        rows = n if n in rows else rows[-1]
+    used = counts["units"] if rows == MANY else counts["blocks"] if rows is None else rows
+    fits = kind == dtype or (dtype == np.int64 and kind is not None and kind.kind == "u")
+    if fits and have and have[1:] == shape[1:]:
+        zeros = n == 0 and rows == MANY and name != "prototypes"
+        fits = zeros or (n == used if rows == used else n >= used)
+    else:
+        fits = False
+    if not fits:
+        raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {(used, *shape[1:])}")
+    return ((capacity if rows == MANY else used, *shape[1:]), dtype), used
+
+
+def _check_finite(owner: str, floats: dict[str, Any]) -> None:
+    """Raise if an array holds NaN or infinity; small arrays are checked together, because that is faster."""
+    small = sum([array.nbytes for array in floats.values()]) <= SMALL
+    if small and np.logical_and.reduce(np.isfinite(np.concatenate([*floats.values()], axis=None))):
+        return
+    for name, array in floats.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{owner}: {name} holds NaN or infinity")
+
+
+def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Raise ValueError unless ``fields`` is a dictionary with the needed names in order, and optional ones anywhere."""
+    needed = list(needed)
+    if isinstance(fields, dict) and list(fields) == needed:
+        return
+    optional = tuple(optional)
+    if not isinstance(fields, dict) or [name for name in fields if name not in optional] != needed:
+        raise ValueError(
+            f"{owner}: has {list(fields) if isinstance(fields, dict) else 'nothing'} where {needed} belong"
+        )
+
+
+def check_vector(name: str, array: Any, length: int | None = None) -> None:
+    """Raise ValueError unless ``array`` is a vector (of ``length``)."""
+    if not isinstance(array, np.ndarray) or array.ndim != 1 or (length is not None and len(array) != length):
+        raise ValueError(f"{name} is not a list of {'values' if length is None else length}")
+
+
+def _same(one: np.random.Generator, other: np.random.Generator) -> bool:
+    """True if two generators have equal states, so that the memory can keep using the Generator it was given."""
+    return str(one.bit_generator.state) == str(other.bit_generator.state)

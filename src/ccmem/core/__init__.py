@@ -1,0 +1,1 @@
+"""Parameters, labels, events, state, allocation and locking, used by every other package."""

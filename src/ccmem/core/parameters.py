@@ -1,0 +1,87 @@
+"""Rules for parameter values, declared next to each class; an invalid value raises an error listing the valid ones."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+Rule = tuple[Callable[[Any], bool], str]
+"""A test of a parameter's value, and a description of valid values."""
+
+
+def _is(value: Any, kind: type) -> bool:
+    """True if ``value`` is a number of this kind; booleans do not count as numbers."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+_MOST = 2**62
+"""Largest integer parameter; anything larger would overflow counters."""
+
+
+def integer(least: int) -> Rule:
+    """Accept integers of at least ``least``."""
+    return lambda v: _is(v, numbers.Integral) and least <= int(v) <= _MOST, f"a whole number >= {least}"
+
+
+def number(least: float, most: float = math.inf, *, open_below: bool = False, open_above: bool = False) -> Rule:
+    """Accept numbers between two bounds, inclusive unless marked open."""
+
+    def fits(v: Any) -> bool:
+        if not _is(v, numbers.Real):
+            return False
+        try:
+            value = float(v)
+        except OverflowError:
+            return False
+        return (value > least if open_below else value >= least) and (value < most if open_above else value <= most)
+
+    return fits, f"a number in {'(' if open_below else '['}{least}, {most}{')' if open_above else ']'}"
+
+
+def exactly(value: float) -> Rule:
+    """Accept exactly this number."""
+    return lambda v: _is(v, numbers.Real) and v == value, str(value)
+
+
+def choice(*names: str) -> Rule:
+    """Accept one of these names."""
+    return lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(map(repr, names))
+
+
+def boolean() -> Rule:
+    """Accept True or False."""
+    return lambda v: isinstance(v, (bool, np.bool_)), "True or False"
+
+
+def optional(rule: Rule) -> Rule:
+    """Accept None or anything that ``rule`` accepts."""
+    test, text = rule
+    return lambda v: v is None or test(v), f"{text}, or None"
+
+
+def either(first: Rule, second: Rule) -> Rule:
+    """Accept anything that one of two rules accepts."""
+    return lambda v: first[0](v) or second[0](v), f"{first[1]}, or {second[1]}"
+
+
+def array() -> Rule:
+    """Accept a numpy array or nested list; its content is checked where it is used."""
+    return lambda v: isinstance(v, (np.ndarray, list, tuple)), "an array"
+
+
+def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    """Raise for the first parameter that violates its rule."""
+    for name, (test, text) in rules.items():
+        if not test(values[name]):
+            raise ValueError(f"{owner}: {name}={_shown(values[name])} is not possible; it must be {text}")
+
+
+def _shown(value: Any) -> str:
+    """Format a value for an error message; integers with thousands of digits cannot be printed."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return f"{'-' if value < 0 else ''}10**{math.floor(math.log10(abs(value)))} or so"
+    return repr(value)

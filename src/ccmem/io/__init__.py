@@ -1,0 +1,1 @@
+"""Streams of samples and persistence of memories."""

@@ -1,0 +1,266 @@
+"""NPY and NPZ files, and arrays in memory. Nothing is unpickled, and rows are read on demand.
+
+A numeric table has the columns "0", "1", ...; a structured array has the names of its fields. An NPZ file holds one
+such table and any number of vectors of equal length, each a column under its own name (a label, for example).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.typing import FloatArray
+from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
+from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
+
+Rows = Callable[[int, int], Any]
+"""Function that returns the rows from a start index to a stop index; called with increasing indices."""
+_LONGEST_HEADER = 1 << 16
+_MOST_COLUMNS = 1_000_000
+
+
+class ArrayTable:
+    """Arrays of equal length, used as adjacent columns of one table."""
+
+    open_ended = False
+
+    def __init__(
+        self,
+        file: str,
+        parts: dict[str, tuple[tuple[int, ...], np.dtype[Any], Rows]],
+        close: Any = lambda: None,
+        first_byte: int | None = None,
+        rules: Rules = Rules(),  # noqa: B008
+    ) -> None:
+        """Open arrays; ``first_byte`` is the offset of the rows in a file that holds nothing after them."""
+        self._rules = rules
+        self._file, self._parts, self.close, self._first_byte = file, parts, close, first_byte
+        self.in_place = first_byte is not None
+        self._places: dict[str, tuple[str, Any]] = {}
+        tables = [name for name, (shape, dtype, _) in parts.items() if len(shape) == 2 and dtype.names is None]
+        lengths = {shape[0] if shape else -1 for shape, _, _ in parts.values()}
+        if (
+            not parts
+            or len(lengths) != 1
+            or -1 in lengths
+            or len(tables) > 1
+            or any(len(s) > 2 for s, _, _ in parts.values())
+        ):
+            shapes = ", ".join(f"{name or 'array'} {shape}" for name, (shape, _, _) in parts.items())
+            raise SourceError(
+                f"{file} holds {shapes or 'nothing'}; expected one table (rows, columns) and vectors of as many rows"
+            )
+        self._n_rows = lengths.pop()
+        if max(math.prod(shape[1:]) for shape, _, _ in parts.values()) > _MOST_COLUMNS:
+            raise SourceError(f"{file} has more than {_MOST_COLUMNS:,} columns")
+        self._numeric: list[str] = []
+        self.single: set[str] = set()
+        for part, (shape, dtype, _) in parts.items():
+            if dtype.names is not None:
+                found: dict[str, tuple[str, Any, Any]] = {name: (part, name, dtype[name]) for name in dtype.names}
+            elif len(shape) == 2:
+                found = {str(i): (part, i, dtype) for i in range(shape[1])}
+            else:
+                found = {part or "0": (part, None, dtype)}
+            for name, (owner, place, kind) in found.items():
+                if name in self._places:
+                    raise SourceError(f"{file} has more than one column {name!r}")
+                self._places[name] = (owner, place)
+                if kind.kind in "fiu" and kind.shape == ():
+                    self._numeric.append(name)
+                    if np.can_cast(kind, np.float32):
+                        self.single.add(name)
+        self.columns = list(self._places)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Roles of the columns. All columns of a plain numeric table are learned from, because they have no names."""
+        if all(isinstance(place, int) for _, place in self._places.values()):
+            found = [Column(n, "number" if n in self._numeric else "text", "not numeric") for n in self.columns]
+            return Schema(found)
+        n_rows = min(SAMPLE_ROWS, self._n_rows)
+        read = {part: self._parts[part][2](0, n_rows) for part in {part for part, _ in self._places.values()}}
+        sample: dict[str, Any] = {}
+        for name in self.columns:
+            values = self._column(read, name)
+            if values.dtype.kind in "iufM" and values.ndim == 1:
+                sample[name] = values
+            else:
+                sample[name] = self._texts(values, name) if values.ndim == 1 else ["(a vector)"]
+        return infer(sample, self._rules, CellFormat())
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        for name in columns.features:
+            if name not in self._numeric:
+                raise SourceError(
+                    f"{self._file}: column {name!r} is not numeric; name the numeric columns with --features"
+                )
+        wanted = [name for name in (*columns.features, columns.label, *columns.time) if name is not None]
+        used = {self._places[name][0] for name in wanted}
+        for start in range(skip, self._n_rows, columns.rows_at_a_time):
+            stop = min(start + columns.rows_at_a_time, self._n_rows)
+            read = {part: self._parts[part][2](start, stop) for part in used}
+            batch = self._batch(read, columns, stop - start)
+            if self._first_byte is not None:
+                shape, dtype, _ = next(iter(self._parts.values()))
+                size = dtype.itemsize * math.prod(shape[1:])
+                batch = batch._replace(ends=self._first_byte + size * np.arange(start + 1, stop + 1))
+            yield batch
+
+    def _column(self, read: dict[str, Any], name: str) -> Any:
+        part, place = self._places[name]
+        values = read[part]
+        return values if place is None else values[place] if isinstance(place, str) else values[:, place]
+
+    def _texts(self, values: Any, name: str) -> list[str]:
+        self._check_text(values, name)
+        return [str(_text(value)) for value in values.tolist()]
+
+    def _check_text(self, values: Any, name: str) -> None:
+        """Raise if a text array holds numbers that are not valid characters."""
+        plain = (
+            np.ascontiguousarray(values) if values.dtype.kind == "U" and values.dtype.itemsize else np.empty(0, "u4")
+        )
+        if plain.view(f"{plain.dtype.byteorder}u4").max(initial=0) > 0x10FFFF:
+            raise SourceError(f"{self._file}: column {name!r} holds what is not text: the file is damaged")
+
+    def _batch(self, read: dict[str, Any], columns: Columns, n_rows: int) -> Batch:
+        places = [self._places[name] for name in columns.features]
+        whole = self._parts[places[0][0]]
+        labels: Labels | None = None
+        faults: dict[int, tuple[str | None, str]] = {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
+                X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
+            else:
+                X = side_by_side([self._column(read, name) for name in columns.features], n_rows, columns.dtype)
+        if columns.label is not None:
+            raw = self._column(read, columns.label)
+            if raw.dtype.kind not in "fiubUS" or raw.ndim != 1:
+                raise SourceError(f"{self._file}: column {columns.label!r} of type {raw.dtype} cannot hold labels")
+            self._check_text(raw, columns.label)
+            values, codes = np.unique(raw, return_inverse=True)
+            known, wrong = code_labels([_text(value) for value in values.tolist()])
+            labels = Labels(known.codes[codes], known.values)
+            for row in np.flatnonzero(np.isin(codes, list(wrong))) if wrong else ():
+                faults[int(row)] = (columns.label, wrong[int(codes[row])])
+        times = None
+        if columns.time:
+            parts = [self._column(read, name) for name in columns.time]
+            parts = [part if part.dtype.kind in "iufM" else self._texts(part, columns.time[0]) for part in parts]
+            times = read_times(parts, columns.time_format, columns.cells)
+        return Batch(X, labels, faults, times=times)
+
+
+def _text(value: Any) -> Any:
+    """Return the text of UTF-8 bytes; any other value unchanged."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
+
+
+def open_npy(file: str, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
+    """Open an NPY file."""
+    handle = open(file, "rb")  # noqa: SIM115, PTH123
+    try:
+        facts = os.fstat(handle.fileno())
+        shape, dtype, rows, first_byte = _stream(file, handle, facts.st_size if stat.S_ISREG(facts.st_mode) else None)
+        return ArrayTable(file, {"": (shape, dtype, rows)}, handle.close, first_byte, rules)
+    except BaseException:
+        handle.close()
+        raise
+
+
+def open_npz(file: str, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
+    """Open an NPZ file, compressed or not."""
+    handles = contextlib.ExitStack()
+    try:
+        archive = handles.enter_context(zipfile.ZipFile(file))
+        parts = {}
+        for entry in archive.infolist():
+            if entry.filename.endswith(".npy"):
+                handle = handles.enter_context(archive.open(entry))
+                shape, dtype, rows, _ = _stream(f"{file}, {entry.filename}", handle, entry.file_size)
+                parts[entry.filename[:-4]] = shape, dtype, rows
+        return ArrayTable(file, parts, handles.close, rules=rules)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, LookupError) as problem:
+        handles.close()
+        raise SourceError(f"{file} is not an NPZ file that can be read: {problem}") from problem
+    except BaseException:
+        handles.close()
+        raise
+
+
+def open_array(array: Any) -> ArrayTable:
+    """Open a numpy array, or any object that numpy converts to an array."""
+    array = np.asarray(array)
+    if array.ndim not in (1, 2) or (array.ndim == 1 and array.dtype.names is None):
+        raise SourceError(f"the array has shape {array.shape}; expected (rows, columns)")
+    return ArrayTable("the array", {"": (array.shape, array.dtype, lambda start, stop: array[start:stop])})
+
+
+def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...], np.dtype[Any], Rows, int]:
+    """Return the layout of the array in an NPY stream of ``length`` bytes.
+
+    The result holds shape and type, a function that reads rows in order, and the offset of the first row.
+    """
+    try:
+        start = handle.read(12)
+        old = np.lib.format.read_magic(io.BytesIO(start)) == (1, 0)
+        first_byte = 10 + int.from_bytes(start[8:10], "little") if old else 12 + int.from_bytes(start[8:12], "little")
+        if first_byte > _LONGEST_HEADER:
+            raise ValueError(f"a header of {first_byte} bytes")
+        header = io.BytesIO(start + handle.read(max(first_byte - 12, 0)))
+        header.seek(8)
+        read_header = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+        shape, column_order, dtype = read_header(header)
+    except Exception as problem:  # numpy uses Python's parser, which raises many kinds of errors
+        raise SourceError(f"{file} is not an NPY file that can be read: {str(problem)[:200]}") from problem
+    if dtype.hasobject:
+        raise SourceError(f"{file} holds Python objects, which are not loaded; save plain numbers or text instead")
+    if column_order and len(shape) > 1:
+        raise SourceError(f"{file} is stored column by column; save it with np.ascontiguousarray to read it row by row")
+    size = dtype.itemsize * math.prod(shape[1:])
+    if size == 0:
+        raise SourceError(f"{file} holds an array of shape {shape} and type {dtype}: no values")
+    if length is not None and first_byte + size * (shape[0] if shape else 1) > length:
+        raise SourceError(f"{file} ends early: it says it has {shape[0] if shape else 1} rows")
+    position = 0
+
+    def skip(count: int) -> None:
+        while count:
+            part = handle.read(min(count, 1 << 20))
+            if not part:
+                raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+            count -= len(part)
+
+    def rows(start: int, stop: int) -> Any:
+        nonlocal position
+        try:
+            if start != position:
+                if handle.seekable():
+                    handle.seek((start - position) * size, 1)
+                else:
+                    skip((start - position) * size)
+            data = handle.read((stop - start) * size)
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as problem:
+            raise SourceError(f"{file} is damaged: {problem}") from problem
+        position = stop
+        if len(data) < (stop - start) * size:
+            raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+        return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
+
+    return tuple(shape), dtype, rows, first_byte

@@ -1,0 +1,272 @@
+"""Parquet files, Arrow files and streams, and frames with Arrow's C interface. Requires pyarrow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.codes import UNLABELED
+from ccmem.core.typing import IntArray
+from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
+from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
+
+
+def pyarrow() -> Any:
+    """Return the pyarrow package, or raise an error that says how to install it."""
+    try:
+        import pyarrow as pa
+    except ImportError as problem:
+        raise ImportError("Parquet and Arrow need pyarrow: pip install pyarrow") from problem
+    return pa
+
+
+class ArrowTable:
+    """Rows of Arrow record batches.
+
+    ``batches_after(skip)`` yields record batches, the number of skipped rows that they still hold, and the number of
+    bytes of the file up to their end (None: the whole file).
+    """
+
+    open_ended = in_place = False
+
+    def __init__(
+        self,
+        file: str,
+        schema: Any,
+        batches_after: Any,
+        close: Any = lambda: None,
+        first: Any = None,
+        rules: Rules = Rules(),  # noqa: B008
+    ) -> None:
+        """Open record batches; ``first`` is a record batch (or table) of sample rows, None if there are no rows."""
+        pa = pyarrow()
+        self._file, self._batches_after, self.close = file, batches_after, close
+        self.columns = list(schema.names)
+        once = [name for name in self.columns if self.columns.count(name) == 1]
+        empty: dict[str, Any] = {name: np.empty(0) if _is_numeric(pa, schema.field(name).type) else [] for name in once}
+        sample = empty if first is None else {name: _sampled(pa, first.column(name)) for name in once}
+        self.schema = _typed(pa, infer(sample, rules, CellFormat(missing=rules.missing)), schema)
+        small = (
+            pa.types.is_float32,
+            pa.types.is_float16,
+            pa.types.is_int8,
+            pa.types.is_uint8,
+            pa.types.is_int16,
+            pa.types.is_uint16,
+        )
+        self.single = {field.name for field in schema if any(is_small(field.type) for is_small in small)}
+        self._schema = schema
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        pa = pyarrow()
+        wanted = [*columns.features, *([columns.label] if columns.label is not None else [])]
+        wanted += [name for name in columns.time if name not in wanted]
+        for name in columns.features:
+            if not _is_numeric(pa, self._schema.field(name).type):
+                raise SourceError(
+                    f"{self._file}: column {name!r} is of type {self._schema.field(name).type}, not numeric; name the "
+                    "numeric columns with --features"
+                )
+        at_a_time = columns.rows_at_a_time
+        try:
+            for batch, surplus, end in self._batches_after(skip, wanted, at_a_time):
+                batch = batch.select(wanted)
+                batch.validate(full=True)  # lengths inside a file may be wrong
+                for start in range(surplus, batch.num_rows, at_a_time):
+                    part = batch.slice(start, at_a_time)
+                    ends = None if end is None else np.full(part.num_rows, end, np.int64)
+                    yield from_table(part, columns, ends)
+        except (pa.ArrowException, NotImplementedError) as problem:
+            raise SourceError(f"{self._file} cannot be read: {str(problem)[:300]}") from problem
+
+
+def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Batch:
+    """Return a batch from an Arrow table or record batch that has the wanted columns."""
+    pa = pyarrow()
+    arrays = []
+    for name in columns.features:
+        column = table.column(name)
+        if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
+            column = column.cast(pa.float64())
+        chunked = isinstance(column, pa.ChunkedArray)
+        arrays.append(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
+    X = side_by_side(arrays, table.num_rows, columns.dtype)
+    times = None
+    if columns.time:
+        times = read_times(
+            [_plain(pa, table.column(name)) for name in columns.time], columns.time_format, columns.cells
+        )
+    if columns.label is None:
+        return Batch(X, None, {}, ends, times)
+    labels, faults = _labels(pa, table.column(columns.label))
+    return Batch(X, labels, {row: (columns.label, what) for row, what in faults.items()}, ends, times)
+
+
+def _sampled(pa: Any, column: Any) -> Any:
+    return _plain(pa, column.slice(0, SAMPLE_ROWS))
+
+
+def _plain(pa: Any, column: Any) -> Any:
+    """Return a column as an array of numbers or of times (in UTC), or otherwise as a list of texts."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        counts = moments.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
+        chunked = isinstance(counts, pa.ChunkedArray)
+        found = np.array(counts.to_numpy() if chunked else counts.to_numpy(zero_copy_only=False))
+        return found.view("datetime64[us]")
+    if _is_numeric(pa, kind) and not pa.types.is_boolean(kind):
+        numbers = column.cast(pa.float64(), safe=False)
+        return numbers.to_numpy() if isinstance(numbers, pa.ChunkedArray) else numbers.to_numpy(zero_copy_only=False)
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+def _typed(pa: Any, schema: Schema, types: Any) -> Schema:
+    """Return ``schema`` with number-like columns of a non-numeric type marked as text: the declared type decides."""
+    columns = [
+        column._replace(kind="text", why=f"of type {types.field(column.name).type}")
+        if column.kind in ("number", "counter") and not _is_learnable(pa, types.field(column.name).type)
+        else column
+        for column in schema.columns
+    ]
+    columns = [
+        column._replace(kind="number", why="")
+        if column.kind == "empty" and _is_learnable(pa, types.field(column.name).type)
+        else column
+        for column in columns
+    ]
+    return schema._replace(columns=columns)
+
+
+def _is_learnable(pa: Any, kind: Any) -> bool:
+    return _is_numeric(pa, kind) and not pa.types.is_boolean(kind)
+
+
+def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_null(column.type):
+        return Labels(np.full(len(column), UNLABELED, np.int64), []), {}
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    raw = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    values, wrong = code_labels(column.dictionary.to_pylist())
+    places = np.append(values.codes, UNLABELED)
+    faults = {}
+    if wrong:
+        faults = {int(row): wrong[int(raw[row])] for row in np.flatnonzero(np.isin(raw, list(wrong)))}
+    return Labels(places[raw], values.values), faults
+
+
+def _is_numeric(pa: Any, kind: Any) -> bool:
+    t = pa.types
+    return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind))
+
+
+def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+    """Open a Parquet file, read by row group."""
+    pa = pyarrow()
+    from pyarrow import parquet
+
+    try:
+        source = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
+    except (pa.ArrowException, NotImplementedError) as problem:
+        raise SourceError(f"{file} is not a Parquet file that can be read: {str(problem)[:300]}") from problem
+
+    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
+        for group in range(source.num_row_groups):
+            facts = source.metadata.row_group(group)
+            rows, end = facts.num_rows, _end_of_group(facts)
+            if skip >= rows:
+                skip -= rows
+                continue
+            for batch in source.iter_batches(at_a_time, row_groups=[group], columns=wanted, use_threads=False):
+                surplus = min(skip, batch.num_rows)
+                skip -= surplus
+                if surplus < batch.num_rows:
+                    yield batch, surplus, end
+
+    try:
+        first = next(iter(source.iter_batches(SAMPLE_ROWS, use_threads=False)), None)
+    except (pa.ArrowException, OSError, NotImplementedError) as problem:
+        raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
+    return ArrowTable(file, source.schema_arrow, batches_after, source.close, first, rules)
+
+
+def _end_of_group(facts: Any) -> int:
+    """Return the offset at which the pages of a row group end in its file."""
+    end = 0
+    for i in range(facts.num_columns):
+        column = facts.column(i)
+        start = column.data_page_offset
+        if column.has_dictionary_page and 0 < column.dictionary_page_offset < start:
+            start = column.dictionary_page_offset
+        end = max(end, start + column.total_compressed_size)
+    return end
+
+
+def open_ipc(file: str, stream: Any = None, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+    """Open an Arrow IPC file (or Feather file) or an Arrow IPC stream; the first bytes decide which."""
+    pa = pyarrow()
+    handle = stream
+    try:
+        if stream is None:
+            handle = pa.OSFile(file, "r")  # not memory-mapped: truncating a mapped file kills the process
+            if handle.read(6) == b"ARROW1":
+                handle.seek(0)
+                reader = pa.ipc.open_file(handle)
+                indices = range(reader.num_record_batches)
+                return _of_reader(file, reader.schema, (reader.get_batch(i) for i in indices), handle.close, rules)
+            handle.seek(0)
+        reader = pa.ipc.open_stream(handle)
+    except (pa.ArrowException, OSError) as problem:
+        if isinstance(problem, FileNotFoundError):
+            raise
+        raise SourceError(f"{file} is not an Arrow file or stream that can be read: {str(problem)[:300]}") from problem
+    return _of_reader(file, reader.schema, reader, handle.close if stream is None else lambda: None, rules)
+
+
+def _of_reader(
+    file: str,
+    schema: Any,
+    batches: Iterable[Any],
+    close: Any = lambda: None,
+    rules: Rules = Rules(),  # noqa: B008
+) -> ArrowTable:
+    pa = pyarrow()
+    rest = iter(batches)
+    try:
+        first = next((batch for batch in rest if batch.num_rows), None)
+        if first is not None:
+            first.validate(full=True)  # lengths inside a file may be wrong
+    except (pa.ArrowException, OSError) as problem:
+        raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
+    batches = itertools.chain([] if first is None else [first], rest)
+
+    def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
+        for batch in batches:
+            surplus = min(skip, batch.num_rows)
+            skip -= surplus
+            if surplus < batch.num_rows:
+                yield batch, surplus, None
+
+    return ArrowTable(file, schema, batches_after, close, first, rules)
+
+
+def open_frame(frame: Any, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+    """Open a pandas or polars frame, an Arrow table, or any object with Arrow's C stream or the dataframe interface."""
+    pa = pyarrow()
+    if hasattr(frame, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(frame)
+        return _of_reader("the frame", reader.schema, reader, rules=rules)
+    from pyarrow import interchange
+
+    table = interchange.from_dataframe(frame)
+    return _of_reader("the frame", table.schema, table.to_batches(), rules=rules)

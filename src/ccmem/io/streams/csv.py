@@ -1,0 +1,304 @@
+"""Text tables: values separated by commas, semicolons, tabs, bars or spaces, with or without a line of names.
+
+The table is opened in two steps: its dialect (:mod:`~ccmem.io.streams.dialect`), then the roles of its columns
+(:mod:`~ccmem.io.streams.schema`). An unclosed quote invalidates only its line: if the closing quote does not follow
+within ``LONGEST_QUOTED`` bytes of the line end, or is a quote that opens a later value, the line is a bad row and the
+next line is the next row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.typing import IntArray
+from ccmem.io.streams import lines, records
+from ccmem.io.streams.cells import CellFormat, decimal_sign, is_number, is_ordinary
+from ccmem.io.streams.dialect import SHOWN_LINES, Dialect, lay_out, sniff_delimiter
+from ccmem.io.streams.lines import LOOKED_AT, Block, LineTable, Read
+from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, infer, read_times
+from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+
+_AFTER_A_FAULT = 1 << 12
+"""Bytes examined first after a bad line; few, because bad lines often come in groups."""
+_OPEN_QUOTE = "a quote is opened and not closed"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_RETURN = ord("\r")
+
+
+class CSVTable(LineTable):
+    """A CSV file or pipe."""
+
+    def __init__(
+        self,
+        file: str,
+        read: Read,
+        seek: Callable[[int], Any] | None,
+        close: Callable[[], Any],
+        hold: bool = False,
+        rules: Rules = Rules(),  # noqa: B008
+        patient: bool = False,
+    ) -> None:
+        """Open a text table; ``patient`` examines the first ``SAMPLE_ROWS`` rows instead of only the first row."""
+        super().__init__(file, read, seek, close, hold)
+        self._delimiter = ","
+        self._encoding = "utf-8"
+        self._after_fault = False
+        self._patient, self._rules = patient, rules
+        self.dialect: Dialect | None = None
+        if not self._begin():
+            return
+        sample, held = self._sample()
+        self._restart(held + bytes(self._pending), self._body)
+        self.has_rows = bool(held.strip())
+        cells = [cell for values in sample for cell in values]
+        decimal = rules.decimal or decimal_sign(cells, self._delimiter)
+        by_column = {name: [values[i] for values in sample] for i, name in enumerate(self.columns)}
+        self.schema = infer(by_column, rules, CellFormat(decimal, rules.missing), self._delimiter == ";")
+
+    # Opening -------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """Read the dialect and the names; return False if the line of names has not arrived yet."""
+        self._read_first_lines()
+        if not self._pending and self._finished:
+            raise SourceError(f"{self._file} is empty; there is nothing to learn from")
+        lines_read = self._pending.decode("latin-1").splitlines(keepends=True)
+        whole = [line for line in lines_read if line.endswith(("\n", "\r"))] if self._hold else lines_read
+        if not any(line.strip() for line in whole):
+            return False
+        shown = whole[:SHOWN_LINES] if self._patient else whole[:1]
+        self._delimiter = sniff_delimiter(shown)
+        self._encoding = _encoding_of("".join(whole[: 4 * SAMPLE_ROWS]) if self._patient else shown[0])
+        first = self._block()
+        if first is None:
+            return False
+        if first.fault is not None:
+            raise SourceError(f"{self._file}: {first.fault} in its line of column names")
+        text = first.data.decode("latin-1")
+        start = first.start
+        dialect = lay_out(_head_of(text), self._delimiter, self._rules.decimal, self._patient)
+        self.dialect = dialect
+        self.columns = [self._text(name) for name in dialect.names]
+        self._body = start + dialect.skip
+        self._restart(first.data[dialect.skip :] + bytes(self._pending), self._body)
+        return True
+
+    def _read_first_lines(self) -> None:
+        """Read at least one line, or as many as a file returns at once; convert all line ends to line feeds."""
+        while not self._finished and (self._patient or b"\n" not in self._pending):
+            if self._patient and len(self._pending) >= lines.BLOCK and b"\n" in self._pending:
+                break
+            if _returns_end_lines(self._pending):
+                break
+            self._read_more()
+        if _returns_end_lines(self._pending):
+            read = self._read
+            self._read = lambda most: read(most).replace(b"\r", b"\n")
+            self._restart(bytes(self._pending).replace(b"\r", b"\n"), self.offset)
+        if self._pending.startswith(_BYTE_ORDER_MARK):
+            self._restart(bytes(self._pending[3:]), 3)
+        while self._pending.startswith((b"\n", b"\r")):  # empty lines above the names
+            self._restart(bytes(self._pending[1:]), self.offset + 1)
+
+    def _sample(self) -> tuple[list[list[str]], bytes]:
+        """Return the first records with one cell per column, and all bytes read to find them.
+
+        From a pipe, records are taken until every column has had a value.
+        """
+        seen = bytearray()
+        found: list[list[str]] = []
+        markers = CellFormat(missing=self._rules.missing).markers
+        open_columns = set(range(len(self.columns)))
+        most = SAMPLE_ROWS if self._patient else LOOKED_AT
+        while len(found) < most and (self._patient or open_columns) and (block := self._block()) is not None:
+            seen += block.data
+            if block.fault is not None:
+                continue
+            for values, _ in split_records(block.data.decode("latin-1"), self._delimiter):
+                if len(found) == most or not (self._patient or open_columns):
+                    break
+                if len(values) == len(self.columns):
+                    found.append(values)
+                    open_columns -= {i for i in open_columns if values[i].strip().lower() not in markers}
+        return found, bytes(seen)
+
+    # Cutting -------------------------------------------------------------------------------------------------------
+
+    def _cut(self) -> tuple[int, str | None]:
+        end, _ = super()._cut()
+        if not end or b'"' not in self._pending:
+            return end, None
+        look = _AFTER_A_FAULT if self._after_fault else len(self._pending)
+        while True:
+            found, fault = self._cut_of(bytes(self._pending[:look]))
+            if found or look >= len(self._pending):
+                self._after_fault = fault is not None
+                return found, fault
+            look *= 2
+
+    def _cut_of(self, data: bytes) -> tuple[int, str | None]:
+        delimiter = self._delimiter.encode()
+        end = data.rfind(b"\n") + 1
+        if end and quotes_are_plain(data[:end], delimiter):
+            return end, None
+        ends, opened = record_ends(data, delimiter)
+        if ends.size:
+            return int(ends[-1]), None
+        if opened is not None and (line := data.find(b"\n", opened) + 1):
+            given_up = len(data) - line > records.LONGEST_QUOTED or closed_wrongly(data, opened)
+            given_up = given_up or (self._finished and not self._hold and len(data) == len(self._pending))
+            return (line, _OPEN_QUOTE) if given_up else (0, None)
+        return 0, None
+
+    def _fault_at_end(self) -> str | None:
+        opened = record_ends(bytes(self._pending), self._delimiter.encode())[1]
+        return None if opened is None else _OPEN_QUOTE
+
+    # Parsing -------------------------------------------------------------------------------------------------------
+
+    def _parse_fast(self, block: Block, columns: Columns) -> Batch | None:
+        try:
+            import pyarrow as pa
+            from pyarrow import csv as arrow_csv
+        except ImportError:
+            return None
+        from ccmem.io.streams.arrow import from_table
+
+        data = block.data
+        if self._delimiter == WHITESPACE or (columns.label is not None and columns.text_labels is False):
+            return None  # runs of spaces, or labels that must be converted to numbers
+        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+            return None  # a lone carriage return also ends a line
+        texts = [*columns.time, *([columns.label] if columns.label is not None else [])]
+        types = {name: pa.float64() for name in columns.features} | {name: pa.string() for name in texts}
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(data),
+                arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.columns),
+                arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=b'"' in data),
+                arrow_csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=[*columns.features, *dict.fromkeys(texts)],
+                    null_values=columns.cells.spellings,
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=True,
+                    decimal_point=columns.cells.decimal,
+                ),
+            )
+        except pa.ArrowException:
+            return None
+        ends, _ = record_ends(data, self._delimiter.encode())
+        if not block.ended:
+            ends = np.append(ends, len(data))
+        lengths = np.diff(ends, prepend=0)
+        blank = (lengths == 1) | ((lengths == 2) & (np.frombuffer(data, np.uint8)[ends - lengths] == _RETURN))
+        ends = ends[~blank]
+        return from_table(table, columns, block.start + ends) if len(ends) == table.num_rows else None
+
+    def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
+        """Parse column by column, converting every number once."""
+        width = len(self.columns)
+        if block.fault is not None:
+            found, ends = [[""] * width], np.array([len(block.data)])
+            faults: dict[int, tuple[str | None, str]] = {0: (None, block.fault)}
+        else:
+            found, ends = self._records(block.data)
+            faults = {}
+        if not set(map(len, found)) <= {width}:
+            for row, values in enumerate(found):
+                if len(values) != width:
+                    faults[row] = (None, f"has {len(values)} values under {width} column names")
+                    found[row] = [""] * width
+        by_column: Sequence[Sequence[str]] = list(zip(*found, strict=True)) if found else [()] * width
+        cells = {name: by_column[i] for i, name in enumerate(self.columns)}
+        X = np.empty((len(found), len(columns.features)), columns.dtype)
+        ordinary = is_ordinary(block.data)
+        with np.errstate(over="ignore"):
+            for place, name in enumerate(columns.features):
+                X[:, place], wrong = columns.cells.numbers(cells[name], ordinary)
+                for row in wrong:
+                    faults.setdefault(row, (name, f"{shown(cells[name][row])} is not a number"))
+        labels = None if columns.label is None else self._labels(cells[columns.label], columns, faults)
+        times = None
+        if columns.time:
+            times = read_times([cells[name] for name in columns.time], columns.time_format, columns.cells)
+        return Batch(X, labels, faults, block.start + ends, times)
+
+    def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
+        """Return the values of every record in ``data``, and the end offsets of the records."""
+        text = data.decode("latin-1")
+        if '"' in text or text.count("\r") != text.count("\r\n"):
+            pairs = list(split_records(text, self._delimiter))
+            return [values for values, _ in pairs], np.array([end for _, end in pairs], np.int64)
+        whole = text.split("\n")
+        if not whole[-1]:
+            whole.pop()
+        ends = lines.line_ends(data)
+        if "\r" in text:
+            whole = [line.removesuffix("\r") for line in whole]
+        delimiter = None if self._delimiter == WHITESPACE else self._delimiter
+        if not all(map(str.strip, whole) if delimiter is None else whole):
+            filled = [place for place, line in enumerate(whole) if (line.strip() if delimiter is None else line)]
+            whole, ends = [whole[place] for place in filled], ends[filled]
+        return [line.split(delimiter) for line in whole], ends
+
+    def _labels(self, cells: Sequence[str], columns: Columns, faults: dict[int, tuple[str | None, str]]) -> Labels:
+        known: dict[str, Any] = {}
+        missing = frozenset(columns.cells.spellings)
+        for cell in set(cells):
+            if cell in missing:
+                known[cell] = None
+                continue
+            try:
+                known[cell] = self._text(cell)
+            except UnicodeDecodeError:
+                what = f"{shown(cell)} is not UTF-8 text; save the file as UTF-8"
+                for row in (row for row, value in enumerate(cells) if value == cell):
+                    faults.setdefault(row, (columns.label, what))
+                known[cell] = None
+            if columns.text_labels is False and known[cell] is not None and is_number(cell):
+                known[cell] = float(cell) if not cell.lstrip("+-").isdigit() else int(cell)
+        labels, wrong = code_labels([known[cell] for cell in cells])
+        for row, what in wrong.items():
+            faults.setdefault(row, (columns.label, what))
+        return labels
+
+    def _text(self, cell: str) -> str:
+        """Decode a cell, whose bytes were read as Latin-1, with the encoding of the file."""
+        if cell.isascii():
+            return cell
+        return cell.encode("latin-1").decode(self._encoding, "strict" if self._encoding == "utf-8" else "replace")
+
+
+def _returns_end_lines(data: bytes | bytearray) -> bool:
+    """True if the first line ends with a lone carriage return, as written by old loggers."""
+    first = data.find(b"\r")
+    return 0 <= first < len(data) - 1 and data[first + 1 : first + 2] != b"\n" and data.find(b"\n", 0, first) < 0
+
+
+def _head_of(text: str) -> str:
+    """Return the first lines of ``text``, enough to infer the layout of a table."""
+    place = 0
+    for _ in range(SHOWN_LINES):
+        place = text.find("\n", place) + 1
+        if not place:
+            return text
+    return text[:place]
+
+
+def _encoding_of(text: str) -> str:
+    """Return the encoding of bytes that were read as Latin-1: UTF-8 if they are valid UTF-8, else Windows-1252."""
+    try:
+        text.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def shown(text: str) -> str:
+    """Return a value shortened and quoted for a message."""
+    return repr(text[:60].encode("latin-1").decode("utf-8", "replace"))

@@ -1,0 +1,394 @@
+"""Files and pipes as streams: CSV, NDJSON, Parquet, Arrow, NPY and NPZ, one or many, in constant memory.
+
+The order is defined: sources in the order given; the files of a folder or pattern in natural order of their paths
+(``part2`` before ``part10``). Folders are searched recursively, except names that begin with a dot or an underscore.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+>>> _ = path.write_text("height,width,kind\\n1,2,oak\\n3,4,\\n")
+>>> for X, y in read_files(path, label="kind"):
+...     print(X.tolist(), y.tolist())
+[[1.0, 2.0], [3.0, 4.0]] ['oak', None]
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from ccmem.io.streams.arrays import open_array
+from ccmem.io.streams.arrow import open_frame
+from ccmem.io.streams.lines import LineTable
+from ccmem.io.streams.prefetch import Prefetch
+from ccmem.io.streams.progress import Progress, begin, covered, digest_of, is_regular, renamed
+from ccmem.io.streams.schema import Column, Rules
+from ccmem.io.streams.sources import FORMATS, Source, expand, file_key, named, open_table
+from ccmem.io.streams.tables import (
+    Chunk,
+    Columns,
+    Labels,
+    SourceError,
+    Table,
+    check_batch,
+    check_columns,
+    choose_columns,
+    code_labels,
+    excluded,
+    growing,
+)
+from ccmem.io.streams.timing import Timing
+
+_MOST_ROWS = 65_536
+_MOST_REMEMBERED = 10_000
+
+
+class _Opened(NamedTuple):
+    """Event marking that reading of a file has begun."""
+
+    key: str
+    progress: Progress
+    witness: BinaryIO | None
+    """Second handle on the same file, for digests of the bytes read so far; None for a pipe."""
+
+
+class _Finished(NamedTuple):
+    """Event marking the end of a file; ``held_back`` counts trailing bytes left for a later call."""
+
+    rows: int
+    offset: int | None
+    held_back: int
+    held_lines: int
+
+
+class FileStream:
+    """Chunks of rows from one file after another. Created by :func:`read_files`, which documents the parameters."""
+
+    def __init__(
+        self,
+        sources: Source | Sequence[Source],
+        *,
+        features: Sequence[str] | None = None,
+        label: str | None = None,
+        format: str | None = None,
+        on_bad_row: str = "stop",
+        dtype: Any = None,
+        resume: Mapping[str, Progress] | None = None,
+        columns: Columns | None = None,
+        skip_seen: bool = False,
+        chunk_rows: int | None = None,
+        accept_last_line: bool = False,
+        missing: bool = False,
+        rules: Rules = Rules(),  # noqa: B008
+    ) -> None:
+        if on_bad_row not in ("stop", "skip"):
+            raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
+        if format is not None and format not in FORMATS:
+            raise ValueError(f"format={format!r} is unknown; known are {', '.join(FORMATS)}")
+        self.files = expand(sources, format)
+        self.columns = columns
+        self.bad_rows = 0
+        """Number of rows skipped because they could not be learned from."""
+        self.held_back: dict[str, int] = {}
+        """Files whose last line has no line end yet -> number of bytes of it left for later."""
+        self.in_open_quote = 0
+        """Number of complete lines among the bytes held back, because a quote opened before them is not closed."""
+        self.renamed: dict[str, str] = {}
+        """Files that were read before under another name -> that previous name."""
+        self._progress: dict[str, Progress] = dict(resume or {})
+        self._anew: set[str] = set()
+        self._current: _Opened | None = None
+        self._skip_bad = on_bad_row == "skip"
+        self._skip_seen = skip_seen
+        self._chunk_rows = chunk_rows or _MOST_ROWS
+        self._format, self._features, self._label, self._dtype = format, features, label, dtype
+        self.left_out: list[Column] = []
+        """Columns of the first file that are not learned from, each with the reason."""
+        self.two_valued: list[str] = []
+        """Learned columns of the first file that hold only 0 and 1 and may therefore be labels."""
+        self._accept_last_line = accept_last_line
+        self._missing = missing
+        self._rules = rules
+        self.growing: tuple[str, ...] = ()  # columns not named by the user that grow with every row of the first chunk
+        self.timing = Timing()
+
+    @property
+    def progress(self) -> dict[str, Progress]:
+        """Position reached in every file; pass it to ``resume`` to continue from there."""
+        self._sign()
+        return self._progress
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Yield pairs of rows and labels (None without a label column)."""
+        for chunk in self.chunks():
+            if len(chunk.X):
+                yield chunk.X, chunk.y
+        for file, n_bytes in self.held_back.items():
+            warnings.warn(
+                f"{file}: its last line has no end yet, {n_bytes} bytes were left for later; "
+                "read_files(..., accept_last_line=True) takes them as they are",
+                stacklevel=2,
+            )
+
+    def chunks(self, max_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield chunks with file and row numbers, also where all rows are bad; at most ``max_rows`` rows each."""
+        self._recognise()
+        return (chunk for chunk in self._hand_over(self._read(), max_rows) if chunk is not None)
+
+    def chunks_read_ahead(self, max_rows: int | None, idle: float) -> Iterator[Chunk | None]:
+        """Yield chunks like :meth:`chunks`, read ahead by a thread; None after every ``idle`` seconds without data."""
+        self._recognise()
+        return self._hand_over(Prefetch(self._read()).each(idle), max_rows)
+
+    def forget(self, files: Sequence[str]) -> None:
+        """Discard the progress of these files, so that they are read from their first row."""
+        for file in files:
+            self._progress.pop(file_key(file), None)
+            self._anew.add(file_key(file))
+
+    def _recognise(self) -> None:
+        """Transfer the progress of renamed files to their new names."""
+        keys = [file_key(file) for file in self.files]
+        self.renamed = renamed([key for key in keys if key not in self._anew], self._progress)
+        carried = {new: self._progress[old] for new, old in self.renamed.items()}
+        for old in self.renamed.values():
+            self._progress.pop(old, None)
+        self._progress.update(carried)
+
+    def _hand_over(self, items: Iterator[Any], max_rows: int | None) -> Iterator[Chunk | None]:
+        """Yield the items of a reader; ``progress`` follows the items yielded, not the items read ahead."""
+        left = max_rows
+        try:
+            for item in items:
+                if item is None:
+                    yield None
+                elif isinstance(item, Chunk):
+                    chunk = item if left is None else item.head(left)
+                    if left is not None:
+                        left -= len(chunk.X)
+                    self._note(chunk)
+                    if chunk.n_rows:
+                        yield chunk
+                elif isinstance(item, _Opened):
+                    self._enter(item)
+                else:
+                    self._leave(item)
+                if left == 0:
+                    return
+        finally:
+            self._sign()
+            if self._current is not None and self._current.witness is not None:
+                self._current.witness.close()
+            self._current = None
+
+    def _enter(self, opened: _Opened) -> None:
+        self._current = opened
+        self._progress.pop(opened.key, None)  # reinsert last, so that the least recently used files are dropped first
+        self._progress[opened.key] = opened.progress
+        while len(self._progress) > max(_MOST_REMEMBERED, len(self.files)):
+            del self._progress[next(iter(self._progress))]
+
+    def _note(self, chunk: Chunk) -> None:
+        assert self._current is not None
+        self.bad_rows += chunk.n_rows - len(chunk.X)
+        if chunk.times is not None:
+            self.timing.add(chunk.times)
+        progress = self._progress[self._current.key]
+        rows = chunk.first + chunk.n_rows
+        anchor = None
+        if self._current.witness is not None:
+            end = progress.size if chunk.ends is None else int(chunk.ends[-1]) if chunk.n_rows else None
+            anchor = progress.anchor if end is None else (rows, end)
+        self._progress[self._current.key] = progress._replace(rows=rows, anchor=anchor, digest="")
+
+    def _leave(self, end: _Finished) -> None:
+        assert self._current is not None
+        key, witness = self._current.key, self._current.witness
+        if end.held_back:
+            self.held_back[key] = end.held_back
+            self.in_open_quote += end.held_lines
+        progress = self._progress[key]._replace(rows=end.rows, complete=not end.held_back)
+        if witness is not None:
+            anchor = progress.anchor if end.offset is None else (end.rows, end.offset)
+            progress = progress._replace(anchor=anchor or (end.rows, progress.size), digest="")
+        self._progress[key] = progress
+        self._sign()
+        if witness is not None:
+            witness.close()
+        self._current = None
+
+    def _sign(self) -> None:
+        """Store a digest of the rows yielded so far in the progress of the current file."""
+        if self._current is not None and self._current.witness is not None:
+            progress = self._progress[self._current.key]
+            if progress.anchor is not None and not progress.digest:
+                digest = digest_of(self._current.witness, covered(self._current.key, progress))
+                self._progress[self._current.key] = progress._replace(digest=digest)
+
+    def _read(self) -> Iterator[Any]:
+        """Yield, for every file with something to read, an opening event, its chunks and an end event."""
+        known = dict(self._progress)
+        for file in self.files:
+            progress = self._begin(file, known.get(file_key(file)))
+            if progress is None:
+                continue
+            witness = open(file, "rb") if is_regular(file) else None  # noqa: SIM115, PTH123
+            yield _Opened(file_key(file), progress, witness)
+            with named(file):
+                table = open_table(file, self._format, self._accept_last_line, self._rules)
+            try:
+                first = progress.rows
+                if not isinstance(table, LineTable) or table.has_rows:
+                    for item in self._rows_of(table, file, progress):
+                        if isinstance(item, SourceError):
+                            raise item
+                        first += item.n_rows
+                        yield from item.pieces(self._chunk_rows)
+                lines = table if isinstance(table, LineTable) else None
+                offset = lines.offset if lines and lines.offsets_in_file else None
+                yield _Finished(first, offset, *((lines.held_back, lines.held_lines) if lines else (0, 0)))
+            finally:
+                table.close()
+
+    def _rows_of(self, table: Table, file: str, progress: Progress) -> Iterator[Chunk | SourceError]:
+        if self.columns is None:
+            may_miss = table.open_ended
+            self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
+            unnamed = self._features is None
+            if self._features is None:
+                self.left_out = excluded(table.schema, self.columns.label)
+                used = set(self.columns.features)
+                self.two_valued = [c.name for c in table.schema.columns if c.name in used and c.two_valued]
+        else:
+            unnamed = False
+        columns = check_columns(table, file, self.columns)
+        first = progress.rows
+        batches = table.batches(columns, progress.rows, progress.anchor)
+        while True:
+            with named(file):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            columns = columns._replace(text_labels=self.columns.text_labels)
+            chunk, error = check_batch(batch, columns, file, first, self._skip_bad, table.in_place, self._missing)
+            self.columns = self.columns.knowing(chunk.labels)
+            if isinstance(table, LineTable):
+                table.text_labels = self.columns.text_labels
+                chunk = chunk._replace(ended=table.ended)
+            first += chunk.n_rows
+            if unnamed:
+                self.growing, unnamed = growing(chunk.X, columns), False
+            yield chunk
+            if error is not None:
+                yield error
+
+    def _begin(self, file: str, known: Progress | None) -> Progress | None:
+        """Return the progress at which to begin reading ``file``; None if it has nothing new."""
+        if is_regular(file):
+            return begin(file, known)
+        return Progress(rows=known.rows) if known is not None and self._skip_seen else Progress()
+
+
+def read_files(
+    sources: Source | Sequence[Source],
+    *,
+    features: Sequence[str] | None = None,
+    label: str | None = None,
+    format: str | None = None,
+    on_bad_row: str = "stop",
+    dtype: Any = None,
+    resume: Mapping[str, Progress] | None = None,
+    chunk_rows: int | None = None,
+    accept_last_line: bool = False,
+    missing: bool = False,
+    time: str | None = None,
+    decimal: str | None = None,
+    markers: Sequence[str] = (),
+    day_first: bool | None = None,
+) -> FileStream:
+    """Return a stream of (rows, labels) from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
+
+    Parameters
+    ----------
+    sources : path, pattern, folder, ``"-"`` for standard input, or a list of them
+    features : names of the numeric columns to learn from; None takes all numeric columns of the first file
+    label : name of the label column, if any; a missing label is None (text) or NaN (numbers). CSV labels are text.
+    format : one of csv, ndjson, parquet, arrow, npy, npz; None recognises the format from the content
+    on_bad_row : "stop" raises :class:`BadRowError` at the first row with a missing, non-numeric or infinite value;
+        "skip" omits such rows and counts them in ``bad_rows``
+    dtype : float32 or float64; None takes float32 if all columns of the first file fit in it
+    resume : the ``progress`` of an earlier stream, to continue from there
+    chunk_rows : maximum number of rows in a chunk; None chooses chunks of a few megabytes
+    accept_last_line : True if a last line without a line end is a row. By default it is left for later, because a
+        file that is still being written may end anywhere; the end of a pipe always ends its last line
+    missing : True if an empty cell, null or NaN is a missing reading, returned as NaN for AdaptiveCCM. A row
+        without any reading is still bad
+    time : name of the time column, which is not learned from (a date and a time of day: "Date,Time"); None recognises
+        it. The chunks of the stream hold the times in ``times``
+    decimal : "." or ",", the decimal sign of a text file; None recognises it
+    markers : texts that mark a missing value, in addition to the usual ones (blank, NA, N/A, null, None, nan, -, ?)
+    day_first : order of day and month in dates such as 4/2/2015; None infers it
+    """
+    rules = Rules(decimal, tuple(markers), tuple(time.split(",")) if time else (), day_first)
+    return FileStream(
+        sources,
+        features=features,
+        label=label,
+        format=format,
+        on_bad_row=on_bad_row,
+        dtype=dtype,
+        resume=resume,
+        chunk_rows=chunk_rows,
+        accept_last_line=accept_last_line,
+        missing=missing,
+        rules=rules,
+    )
+
+
+def as_chunks(
+    data: Any,
+    *,
+    y: Any = None,
+    features: Sequence[str] | None = None,
+    label: str | None = None,
+    on_bad_row: str = "stop",
+    missing: bool = False,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of rows and labels of data in memory.
+
+    ``data`` is a numpy array, a pandas or polars frame, an Arrow table, or any other object with
+    ``__arrow_c_stream__``, ``__dataframe__`` or ``__array__``. ``y`` may hold the labels separately; with ``missing``,
+    NaN and null are missing readings, as for :func:`read_files`.
+
+    >>> import numpy as np
+    >>> [(X.shape, y.tolist()) for X, y in as_chunks(np.eye(3), y=["a", None, "b"])]
+    [((3, 3), ['a', None, 'b'])]
+    """
+    speaks_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")
+    table: Table = open_frame(data) if speaks_arrow else open_array(data)
+    if features is None:  # includes counters and times: columns of a frame were chosen deliberately
+        kinds = ("number", "counter")
+        features = [column.name for column in table.schema.columns if column.kind in kinds and column.name != label]
+        features = features or None
+    columns = check_columns(table, "the data", choose_columns(table, "the data", features, label, None, False))
+    given: Labels | None = None
+    if y is not None:
+        given, wrong = code_labels(y.tolist() if hasattr(y, "tolist") else list(y))
+        if wrong:
+            raise ValueError(f"y: {next(iter(wrong.values()))}")
+        n_rows = getattr(data, "num_rows", None) if not hasattr(data, "__len__") else len(data)
+        if n_rows is not None and n_rows != len(given.codes):
+            raise ValueError(f"y has {len(given.codes)} labels for {n_rows} rows; give one label per row")
+    first = 0
+    for batch in table.batches(columns, 0, None):
+        if given is not None and first + len(batch.X) > len(given.codes):
+            raise ValueError(f"y has {len(given.codes)} labels for more rows than that; give one label per row")
+        chunk, error = check_batch(batch, columns, "the data", first, on_bad_row == "skip", missing=missing)
+        columns = columns.knowing(chunk.labels)
+        first += chunk.n_rows
+        if len(chunk.X):
+            yield chunk.X, chunk.y if given is None else given.take(chunk.rows - 1).array()
+        if error is not None:
+            raise error
+    if given is not None and first != len(given.codes):
+        raise ValueError(f"y has {len(given.codes)} labels for {first} rows; give one label per row")

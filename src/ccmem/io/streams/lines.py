@@ -1,0 +1,201 @@
+"""Shared base of CSV and NDJSON: cut a byte stream after complete records, so that each is learned on arrival.
+
+pyarrow parses a block if it is installed and finds no fault; otherwise Python parses the block record by record, which
+defines the correct result and locates the faulty row and column. Both parsers return the same values, and the result
+does not depend on how the bytes arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.io.streams.schema import Schema, read_times
+from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.io.streams.timestamps import UNITS
+
+BLOCK = 1 << 20
+LONGEST_LINE = 64 << 20
+LOOKED_AT = 100
+"""Maximum number of records of a pipe examined until every column has had a value."""
+
+Read = Callable[[int], bytes]
+"""Function that returns up to the given number of bytes as soon as some are available; empty at the end."""
+
+
+class Block(NamedTuple):
+    """Bytes of complete records."""
+
+    data: bytes
+    start: int
+    """Offset of the records in the file."""
+    fault: str | None
+    """Fault of the only record, if already known."""
+    ended: bool
+    """True if the last record has a line end."""
+
+
+class LineTable:
+    """A table whose records are lines. ``hold`` leaves a last line without line end unread until more data arrives."""
+
+    columns: list[str]
+    schema: Schema
+    single: set[str]
+    open_ended = False
+    in_place = True
+
+    def __init__(
+        self, file: str, read: Read, seek: Callable[[int], Any] | None, close: Callable[[], Any], hold: bool = False
+    ) -> None:
+        self._file, self._read, self._seek, self.close, self._hold = file, read, seek, close, hold
+        self.columns, self.single, self.schema = [], set(), Schema([])
+        self.text_labels: bool | None = None
+        self.has_rows = False
+        self.offsets_in_file = True  # False if bytes are decompressed or decoded, not those of the file
+        self.ended = True  # True if the last record returned had its line end
+        self.offset = 0  # of the first byte not yet returned
+        self._pending = bytearray()
+        self._without_end = 0  # length of the prefix known to hold no line end
+        self._body = 0
+        self._finished = False
+
+    @property
+    def held_back(self) -> int:
+        """Number of trailing bytes left for later after everything has been read."""
+        return len(self._pending)
+
+    @property
+    def held_lines(self) -> int:
+        """Number of complete lines among the bytes held back."""
+        return self._pending.count(b"\n")
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        row = 0
+        self.text_labels = columns.text_labels
+        if self._seek is not None and anchor is not None and self._body <= anchor[1] and anchor[0] <= skip:
+            row = anchor[0]
+            self._seek(anchor[1])
+            self._restart(b"", anchor[1])
+            self._finished = False
+        while (block := self._block()) is not None:
+            batch = self._parse(block, columns._replace(text_labels=self.text_labels))
+            if not self.offsets_in_file:
+                batch = batch._replace(ends=None)  # offsets in decompressed or decoded data are not file offsets
+            n_rows = len(batch.X)
+            if row + n_rows > skip:
+                yield batch.after(max(skip - row, 0))
+            row += n_rows
+
+    def _restart(self, pending: bytes, offset: int) -> None:
+        self._pending, self._without_end, self.offset = bytearray(pending), 0, offset
+
+    def _block(self) -> Block | None:
+        """Return the next complete records, at least one; None at the end."""
+        while True:
+            end, fault = self._cut()
+            if end:
+                return self._take(end, fault)
+            if self._finished:
+                held = self._hold or not self._pending
+                return None if held else self._take(len(self._pending), self._fault_at_end())
+            self._read_more()
+
+    def _read_more(self) -> None:
+        if len(self._pending) > LONGEST_LINE:
+            raise SourceError(f"{self._file}: a line is longer than {LONGEST_LINE >> 20} MiB; is this not a text file?")
+        more = self._read(BLOCK)
+        self._pending += more
+        self._finished = not more
+
+    def _fault_at_end(self) -> str | None:
+        """Return the fault of a last record beyond its missing line end; None if there is none."""
+        return None
+
+    def _take(self, end: int, fault: str | None) -> Block:
+        data = bytes(self._pending[:end])
+        self.ended = data.endswith(b"\n")
+        block = Block(data, self.offset, fault, self.ended)
+        del self._pending[:end]
+        self._without_end = 0
+        self.offset += end
+        return block
+
+    def _cut(self) -> tuple[int, str | None]:
+        """Return the end of the last complete record read so far (0 if none), and the fault of that record or None."""
+        end = self._pending.rfind(b"\n", self._without_end) + 1
+        if not end:
+            self._without_end = len(self._pending)
+        return end, None
+
+    def _parse(self, block: Block, columns: Columns) -> Batch:
+        if block.fault is None:
+            batch = self._parse_fast(block, columns)
+            if batch is not None:
+                return batch
+        return self._parse_slowly(block, columns)
+
+    def _parse_fast(self, block: Block, columns: Columns) -> Batch | None:
+        raise NotImplementedError
+
+    def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
+        raise NotImplementedError
+
+
+class Records:
+    """Rows under construction: numbers, label, fault and end offset of each."""
+
+    def __init__(self, columns: Columns, start: int) -> None:
+        self._columns, self._start = columns, start
+        self._rows: list[list[float]] = []
+        self._labels: list[Any] = []
+        self._ends: list[int] = []
+        self._faults: dict[int, tuple[str | None, str]] = {}
+        self._times: list[Any] = []
+
+    def add(
+        self,
+        numbers: list[float] | None,
+        label: Any,
+        fault: tuple[str | None, str] | None,
+        end: int,
+        times: Sequence[Any] | None = None,
+    ) -> None:
+        """Add a row that ends ``end`` bytes after the start of the block, with the values of its time columns."""
+        if fault is not None:
+            self._faults[len(self._rows)] = fault
+        self._rows.append(numbers if numbers is not None else [np.nan] * len(self._columns.features))
+        self._labels.append(label)
+        self._times.append(times or [None] * len(self._columns.time))
+        self._ends.append(self._start + end)
+
+    def batch(self) -> Batch:
+        """Return all added rows as a batch."""
+        coded: Labels | None = None
+        if self._columns.label is not None:
+            coded, wrong = code_labels(self._labels)
+            for row, what in wrong.items():
+                self._faults.setdefault(row, (self._columns.label, what))
+        X = np.array(self._rows, np.float64).reshape(len(self._rows), len(self._columns.features))
+        with np.errstate(over="ignore"):
+            X = X.astype(self._columns.dtype, copy=False)
+        return Batch(X, coded, self._faults, np.array(self._ends, np.int64), self._read_times())
+
+    def _read_times(self) -> FloatArray | None:
+        if not self._columns.time:
+            return None
+        parts = list(zip(*self._times, strict=True)) if self._times else [()] * len(self._columns.time)
+        if self._columns.time_format in UNITS:
+            numbers = [value if isinstance(value, (int, float)) else np.nan for value in parts[0]]
+            return read_times([np.array(numbers, np.float64)], self._columns.time_format, self._columns.cells)
+        texts = [["" if value is None else str(value) for value in part] for part in parts]
+        return read_times(texts, self._columns.time_format, self._columns.cells)
+
+
+def line_ends(data: bytes) -> IntArray:
+    """Return the end offset of every line of ``data``; the last line may lack a line end."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int64) + 1
+    return ends if data.endswith(b"\n") else np.append(ends, len(data))

@@ -1,0 +1,187 @@
+"""NDJSON: one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.lines import LOOKED_AT, Block, LineTable, Read, Records, line_ends
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, infer
+from ccmem.io.streams.tables import Batch, Columns, SourceError
+
+
+class NDJSONTable(LineTable):
+    """An NDJSON file or pipe."""
+
+    open_ended = True
+
+    def __init__(
+        self,
+        file: str,
+        read: Read,
+        seek: Callable[[int], Any] | None,
+        close: Callable[[], Any],
+        hold: bool = False,
+        rules: Rules = Rules(),  # noqa: B008
+        patient: bool = False,
+    ) -> None:
+        """Open an NDJSON file; ``patient`` examines the first ``SAMPLE_ROWS`` rows instead of only the first row."""
+        super().__init__(file, read, seek, close, hold)
+        seen = b""
+        found: list[dict[str, Any]] = []
+        most = SAMPLE_ROWS if patient else LOOKED_AT
+        while len(found) < most and (patient or _has_gaps(found)) and (block := self._block()) is not None:
+            seen += block.data
+            for record in filter(None, map(_object_in, block.data.split(b"\n"))):
+                if len(found) < most and (patient or _has_gaps(found)):
+                    found.append(record)
+        if not seen and not (hold and self._pending):
+            raise SourceError(f"{file} is empty; an NDJSON file holds one JSON object a line")
+        if not found and seen.strip():
+            raise SourceError(f"{file} holds no JSON object in its first lines; NDJSON has one a line")
+        self._restart(seen + bytes(self._pending), 0)
+        self.has_rows = bool(found)
+        names = (
+            dict.fromkeys(name for record in found for name in record) if patient else list(found[0] if found else ())
+        )
+        self.columns = list(names)
+        sample = {name: _sampled([record.get(name) for record in found]) for name in self.columns}
+        self.schema = infer(sample, rules, CellFormat(missing=rules.missing))
+
+    def _parse_fast(self, block: Block, columns: Columns) -> Batch | None:
+        try:
+            import pyarrow as pa
+            from pyarrow import json as arrow_json
+        except ImportError:
+            return None
+        from ccmem.io.streams.arrow import from_table
+
+        data = block.data
+        if columns.time or (columns.label is not None and columns.text_labels is None):
+            return None
+        # one object on two lines and two on one line would cancel out, so every line end must lie between objects
+        n_rows = data.strip().count(b"\n") + 1
+        if data[:1].isspace() or n_rows != data.count(b"}\n{") + data.count(b"}\r\n{") + 1:
+            return None
+        fields = [(name, pa.float64()) for name in columns.features]
+        if columns.label is not None:
+            fields.append((columns.label, pa.string() if columns.text_labels else pa.int64()))
+        try:
+            table = arrow_json.read_json(
+                pa.BufferReader(data),
+                arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+            )
+        except (pa.ArrowException, UnicodeEncodeError):  # a name may hold a lone surrogate
+            return None
+        if table.num_rows != n_rows:
+            return None
+        return from_table(table, columns, block.start + line_ends(data)[:n_rows])
+
+    def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
+        records = Records(columns, block.start)
+        markers, missing = columns.cells.markers, frozenset(columns.cells.spellings)
+        start = 0
+        for end in line_ends(block.data).tolist():
+            line, start = block.data[start:end], end
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line, object_pairs_hook=_noting_doubles)
+            except (ValueError, RecursionError) as problem:
+                records.add(None, None, (None, f"is not JSON ({str(problem)[:80]})"), end)
+                continue
+            if not isinstance(record, dict):
+                records.add(None, None, (None, "is not a JSON object"), end)
+                continue
+            numbers: list[float] = []
+            fault: tuple[str | None, str] | None = None
+            for name in columns.features:
+                value = record.get(name)
+                number = _number(value)
+                if number is None and fault is None and not _is_missing(value, markers):
+                    fault = (name, _complaint(value))
+                numbers.append(np.nan if number is None else number)
+            label = None if columns.label is None else record.get(columns.label)
+            if label is _TWICE:
+                label, fault = None, (str(columns.label), "is named twice")
+            label = None if isinstance(label, str) and label in missing else label
+            records.add(numbers, label, fault, end, [record.get(name) for name in columns.time])
+        return records.batch()
+
+
+def _has_gaps(found: list[dict[str, Any]]) -> bool:
+    """True if some name of the first record has had no value so far."""
+    return not found or any(all(record.get(name) is None for record in found) for name in found[0])
+
+
+def _sampled(values: list[Any]) -> Any:
+    """Return the values of a column as an array if they are numbers, otherwise as texts."""
+    numbers = [_number(value) for value in values]
+    if any(number is not None for number in numbers) and all(
+        number is not None or value is None or isinstance(value, str)
+        for number, value in zip(numbers, values, strict=True)
+    ):
+        absent = sum(1 for value in values if isinstance(value, str))
+        if absent <= 0.2 * len(values):
+            return np.array([np.nan if number is None else number for number in numbers], np.float64)
+    return ["" if value is None else value if isinstance(value, str) else f"{value!r} (JSON)" for value in values]
+
+
+def _is_missing(value: Any, markers: frozenset[str]) -> bool:
+    return value is None or (isinstance(value, str) and value.strip().lower() in markers)
+
+
+def _object_in(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line, object_pairs_hook=_named_once) if line.strip() else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with distinct names; raise for a duplicate name, whose value would be ambiguous."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it names a value twice")
+    return found
+
+
+_TWICE = object()
+"""Sentinel value of a name that occurs twice in an object.
+
+Only learned columns are checked for it, because pyarrow, which reads most blocks, ignores other names.
+"""
+
+
+def _noting_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        found.update({name: _TWICE for name, n in times.items() if n > 1})
+    return found
+
+
+def _number(value: Any) -> float | None:
+    """Return a JSON number as a float; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _complaint(value: Any) -> str:
+    if value is _TWICE:
+        return "is named twice"
+    try:
+        return f"{str(value)[:60]!r} is not a number"
+    except ValueError:  # too many digits to print
+        return "is not a number that fits"

@@ -1,0 +1,380 @@
+"""Common representation of all sources: rows of numbers, optional labels, and the position of each row in a file.
+
+A reader returns a :class:`Batch` with everything it found; :func:`check_batch` converts it to a :class:`Chunk` of good
+rows and describes the fault of the first bad row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ccmem.core.codes import UNLABELED
+from ccmem.core.typing import LARGEST, FloatArray, IntArray
+from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.schema import Column, Schema
+
+CHUNK_BYTES = 4 << 20
+"""Approximate bytes per chunk: large enough to make call overhead negligible, small enough for the cache."""
+LEAST_ROWS = 20
+"""Minimum number of rows from which to decide that a column only grows."""
+
+
+class SourceError(ValueError):
+    """A source that cannot be read, or lacks the requested data."""
+
+
+class BadRowError(SourceError):
+    """A row that cannot be learned from; ``file``, ``row`` (from 1) and ``column`` locate it."""
+
+    def __init__(self, file: str, row: int, column: str | None, what: str, in_place: bool = True) -> None:
+        self.file, self.row, self.column = file, row, column
+        place = f"{file}, row {row}" + (f", column {column!r}" if column is not None else "")
+        remedy = "fix it" if in_place else "write the file again without it under another name"
+        super().__init__(f"{place}: {what}; {remedy}, or skip and count such rows (--on-bad-row skip)")
+
+
+class NothingToLearnError(SourceError):
+    """A source with too few numeric columns; the command ends with exit code 2."""
+
+    exit_code = 2
+
+
+class Labels(NamedTuple):
+    """Labels of some rows: each an index into ``values``, or UNLABELED."""
+
+    codes: IntArray
+    values: list[Any]
+    """Distinct labels: all text, or all integers."""
+
+    def take(self, rows: Any) -> Labels:
+        """Return the labels of a selection of rows."""
+        return Labels(self.codes[rows], self.values)
+
+    @property
+    def text(self) -> bool | None:
+        """True if the labels are text, False if they are integers; None if all are missing."""
+        known = self.codes[self.codes != UNLABELED]
+        return isinstance(self.values[known[0]], str) if known.size else None
+
+    def of_kind(self, text: bool) -> Labels:
+        """Return equal labels without the values of the other kind, which no row uses."""
+        places = [code for code, value in enumerate(self.values) if isinstance(value, str) == text]
+        if len(places) == len(self.values):
+            return self
+        new = np.full(len(self.values) + 1, UNLABELED, np.int64)
+        new[places] = np.arange(len(places))
+        return Labels(new[self.codes], [self.values[place] for place in places])
+
+    def array(self) -> Any:
+        """Return one label per row as ``partial_fit`` accepts: None for a missing text, NaN for a missing number."""
+        missing = self.codes == UNLABELED
+        if self.text is not False:
+            return np.array([*self.values, None], object)[self.codes]
+        numbers = np.array(self.values, np.int64)[np.where(missing, 0, self.codes)]
+        return np.where(missing, np.nan, numbers) if missing.any() else numbers
+
+
+class Batch(NamedTuple):
+    """Rows read from a file, good or bad."""
+
+    X: FloatArray
+    """Values; NaN where a value is missing or not a number."""
+    labels: Labels | None
+    faults: dict[int, tuple[str | None, str]]
+    """Row of the batch -> column and description of a fault that NaN alone does not express."""
+    ends: IntArray | None = None
+    """Number of file bytes up to the end of each row, for files that can be resumed in place."""
+    times: FloatArray | None = None
+    """Time of each row in seconds since 1970; NaN if missing. None without a time column."""
+
+    def after(self, n_rows: int) -> Batch:
+        """Return the batch without its first ``n_rows``."""
+        if not n_rows:
+            return self
+        labels = None if self.labels is None else self.labels.take(slice(n_rows, None))
+        faults = {row - n_rows: fault for row, fault in self.faults.items() if row >= n_rows}
+        return Batch(self.X[n_rows:], labels, faults, _from(self.ends, n_rows), _from(self.times, n_rows))
+
+
+class Chunk(NamedTuple):
+    """Good rows of one file, in order."""
+
+    X: FloatArray
+    labels: Labels | None
+    file: str
+    rows: IntArray
+    """Number of every row in its file, from 1."""
+    first: int
+    """Number of rows of the file before the chunk."""
+    n_rows: int
+    """Number of rows of the file that the chunk covers, including bad rows."""
+    ends: IntArray | None
+    """Number of file bytes up to the end of each covered row."""
+    ended: bool = True
+    """False for a last line without a line end."""
+    times: FloatArray | None = None
+    """Time of every good row in seconds since 1970, NaN if missing; None without a time column."""
+
+    @property
+    def y(self) -> Any:
+        """Labels in the format of ``partial_fit``, or None."""
+        return None if self.labels is None else self.labels.array()
+
+    def pieces(self, size: int) -> Iterator[Chunk]:
+        """Yield the chunk in parts of at most ``size`` good rows."""
+        rest = self
+        while len(rest.X) > size:
+            part = rest.head(size)
+            yield part
+            labels = None if rest.labels is None else rest.labels.take(slice(size, None))
+            ends, times = _from(rest.ends, part.n_rows), _from(rest.times, size)
+            first, n_rows = rest.first + part.n_rows, rest.n_rows - part.n_rows
+            rest = Chunk(rest.X[size:], labels, rest.file, rest.rows[size:], first, n_rows, ends, rest.ended, times)
+        yield rest
+
+    def head(self, n_rows: int) -> Chunk:
+        """Return the first ``n_rows`` good rows, with the bad rows before them."""
+        if n_rows >= len(self.X):
+            return self
+        labels = None if self.labels is None else self.labels.take(slice(n_rows))
+        covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
+        ends = None if self.ends is None else self.ends[:covered]
+        times = None if self.times is None else self.times[:n_rows]
+        return Chunk(self.X[:n_rows], labels, self.file, self.rows[:n_rows], self.first, covered, ends, times=times)
+
+
+class Columns(NamedTuple):
+    """Selection of the columns of a table, with their roles and types."""
+
+    features: tuple[str, ...]
+    label: str | None
+    dtype: np.dtype[Any]
+    text_labels: bool | None
+    """True if labels are text, False if they are integers; None while no label has been seen."""
+    time: tuple[str, ...] = ()
+    """Name of the time column, or names of a date column and a time-of-day column."""
+    time_format: str = ""
+    cells: CellFormat = CellFormat()
+
+    def knowing(self, labels: Labels | None) -> Columns:
+        """Return the selection with the kind of the labels filled in as soon as a label is known."""
+        if self.text_labels is not None or labels is None:
+            return self
+        return self._replace(text_labels=labels.text)
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """Number of rows in a chunk of about ``CHUNK_BYTES``."""
+        return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 1), 65_536))
+
+
+class Table(Protocol):
+    """An open source of rows with named columns."""
+
+    columns: list[str]
+    single: set[str]
+    """Columns that float32 represents exactly."""
+    open_ended: bool
+    """True if later rows may have other columns."""
+    in_place: bool
+    """True if a row can be edited without rewriting the whole file."""
+
+    @property
+    def schema(self) -> Schema:
+        """Roles of the columns, from a sample of rows."""
+        ...
+
+    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+        """Yield the rows after the first ``skip``. ``anchor`` is a row number and the offset of that row."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+def bad_values(X: FloatArray, missing: bool) -> Any:
+    """Return a mask of bad values: too large, infinite or NaN; with ``missing``, NaN only in rows of all NaN."""
+    largest = LARGEST[X.dtype]
+    if not X.size or (X.min() >= -largest and X.max() <= largest):  # also false for NaN
+        return np.zeros(X.shape, np.bool_)
+    if missing:
+        absent = np.isnan(X)
+        return (absent & absent.all(axis=1, keepdims=True)) | (np.abs(X) > largest)
+    return ~(np.abs(X) <= largest)
+
+
+def check_batch(
+    batch: Batch, columns: Columns, file: str, first: int, skip_bad: bool, in_place: bool = True, missing: bool = False
+) -> tuple[Chunk, BadRowError | None]:
+    """Return the good rows of a batch, and the error for the first bad row unless bad rows are to be skipped.
+
+    With an error, only the rows before the bad row are returned. With ``missing``, a good row may lack some
+    readings, but not all.
+    """
+    X, labels = batch.X, batch.labels
+    n_rows, strange = len(X), bad_values(X, missing)
+    bad = strange.any(axis=1)
+    bad[list(batch.faults)] = True
+    if labels is not None:
+        columns = columns.knowing(labels.take(~bad))  # the first labelled good row decides
+        if columns.text_labels is not None:
+            wrong = [code for code, value in enumerate(labels.values) if isinstance(value, str) != columns.text_labels]
+            bad |= np.isin(labels.codes, wrong)
+    if not bad.any():
+        rows = np.arange(first + 1, first + n_rows + 1)
+        return Chunk(X, labels, file, rows, first, n_rows, batch.ends, times=batch.times), None
+    error = None
+    if not skip_bad:
+        n_rows = int(bad.argmax())
+        error = _explain(batch, columns, file, first, n_rows, strange[n_rows], in_place)
+    good = np.flatnonzero(~bad[:n_rows])
+    kept = None if labels is None else labels.take(good)
+    if kept is not None and columns.text_labels is not None:
+        kept = kept.of_kind(columns.text_labels)
+    ends = None if batch.ends is None else batch.ends[:n_rows]
+    times = None if batch.times is None else batch.times[good]
+    return Chunk(X[good], kept, file, good + first + 1, first, n_rows, ends, times=times), error
+
+
+def _explain(
+    batch: Batch, columns: Columns, file: str, first: int, row: int, strange: Any, in_place: bool
+) -> BadRowError:
+    if row in batch.faults:
+        return BadRowError(file, first + row + 1, *batch.faults[row], in_place)
+    if strange.any():
+        place = int(strange.argmax())
+        column, value = columns.features[place], batch.X[row, place]
+        what = "is missing or not a number" if np.isnan(value) else f"{value} is too large for {columns.dtype}"
+        return BadRowError(file, first + row + 1, column, what, in_place)
+    assert batch.labels is not None
+    value = batch.labels.values[batch.labels.codes[row]]
+    known, found = ("text", "a number") if columns.text_labels else ("whole numbers", "text")
+    what = f"the label {value!r} is {found}, all before were {known}"
+    return BadRowError(file, first + row + 1, columns.label, what, in_place)
+
+
+def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Return columns as a matrix, written in tiles of eight columns and some rows that fit the cache."""
+    X: FloatArray = np.empty((n_rows, len(columns)), dtype)
+    rows = 512 if len(columns) <= 256 else max(n_rows, 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, n_rows, rows):
+            stop = start + rows
+            for i in range(0, len(columns), 8):
+                X[start:stop, i : i + 8] = np.array([column[start:stop] for column in columns[i : i + 8]]).T
+    return X
+
+
+def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
+    """Return labels coded from Python values (None or NaN: missing), and the faults of rows with invalid labels."""
+    places: dict[Any, int] = {}
+    codes = np.full(len(values), UNLABELED, np.int64)
+    faults = {}
+    for row, value in enumerate(values):
+        try:
+            label = as_label(value)
+        except (ValueError, OverflowError):
+            faults[row] = f"{value!r} cannot be a label: it must be text or a whole number"
+            continue
+        if label is not None:
+            codes[row] = places.setdefault(label, len(places))
+    return Labels(codes, list(places)), faults
+
+
+def as_label(value: Any) -> str | int | None:
+    """Return a label as text or integer; None if it is missing."""
+    if value is None or isinstance(value, str):
+        if value and not value.isascii():
+            value.encode()  # a lone surrogate could not be written to any file
+        return value or None
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)) and int(value) == value:
+        if not -(2**63) < value < 2**63:
+            raise OverflowError
+        return int(value)
+    raise ValueError
+
+
+def choose_columns(
+    table: Table, file: str, features: Sequence[str] | None, label: str | None, dtype: Any, label_may_miss: bool
+) -> Columns:
+    """Return the columns to read: the named features, or all numeric columns except the label and the time."""
+    if label is not None and label not in table.columns and not label_may_miss:
+        raise SourceError(f"{file} has no column {label!r} for the label; its columns are {_list(table.columns)}")
+    schema = table.schema
+    if absent := [name for name in schema.time if name not in table.columns and not table.open_ended]:
+        raise SourceError(f"{file} has no column {_list(absent)} for the time; its columns are {_list(table.columns)}")
+    chosen = tuple(features) if features is not None else tuple(name for name in schema.numeric if name != label)
+    if features is None:
+        _check_enough(file, chosen, excluded(schema, label))
+    if len(set(chosen)) < len(chosen):
+        raise SourceError(f"features {_list(chosen)} name a column twice")
+    if label in chosen:
+        raise SourceError(f"column {label!r} cannot be both a feature and the label")
+    if dtype is None:
+        dtype = np.float32 if set(chosen) <= table.single else np.float64
+    time = schema.time if schema.time_format and not set(schema.time) & set(chosen) else ()
+    return Columns(chosen, label, np.dtype(dtype), None, time, schema.time_format if time else "", schema.cells)
+
+
+def excluded(schema: Schema, label: str | None = None) -> list[Column]:
+    """Return the columns that are not learned from unless the user names them."""
+    return [column for column in schema.columns if column.kind != "number" and column.name != label]
+
+
+def _check_enough(file: str, chosen: Sequence[str], left_out: Sequence[Column]) -> None:
+    """Raise if there is nothing to learn from, or a single column that looks like several misread ones."""
+    unread = [column for column in left_out if column.kind == "text" and column.why not in ("another time", "a date")]
+    if not chosen:
+        what = "has no column of numbers to learn from"
+    elif len(chosen) == 1 and len(unread) >= 2 and len(left_out) >= 3:
+        what = f"would be learned from one column, {chosen[0]!r}, out of {len(left_out) + 1}"
+    else:
+        return
+    reasons = "".join(f"\n  {reason_for(column)}" for column in left_out[:20])
+    raise NothingToLearnError(
+        f"{file} {what}:{reasons}\nsee 'ccmem look {file}'; name columns with --features, the decimal sign with "
+        "--decimal, markers of missing values with --missing"
+    )
+
+
+def reason_for(column: Column) -> str:
+    """Return the reason for leaving a column out, with an example of its values."""
+    return f"{column.name}: {column.why}" + (f" (such as {column.example!r})" if column.example else "")
+
+
+def _from(values: Any, start: int) -> Any:
+    return None if values is None else values[start:]
+
+
+def growing(X: FloatArray, columns: Columns) -> tuple[str, ...]:
+    """Return the names of columns that grow with every row: most likely times and row numbers."""
+    if len(X) < LEAST_ROWS:
+        return ()
+    steps = np.diff(X.astype(np.float64), axis=0)
+    return tuple(columns.features[place] for place in np.flatnonzero((steps > 0).all(axis=0)))
+
+
+def check_columns(table: Table, file: str, columns: Columns) -> Columns:
+    """Raise unless ``table`` has all features; a missing label column is allowed and leaves rows unlabelled."""
+    if table.open_ended:
+        return columns
+    missing = [name for name in columns.features if name not in table.columns]
+    if missing:
+        raise SourceError(f"{file} has no column {_list(missing)}; its columns are {_list(table.columns)}")
+    twice = [name for name in (*columns.features, columns.label) if name is not None and table.columns.count(name) > 1]
+    if twice:
+        raise SourceError(f"{file} has more than one column {_list(twice)}")
+    if not set(columns.time) <= set(table.columns):
+        columns = columns._replace(time=())
+    return columns if columns.label in table.columns else columns._replace(label=None)
+
+
+def _list(names: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "") or "none"

@@ -1,1 +1,0 @@
-"""What ``ccmem learn`` keeps beside a model: columns, scaling, how far files were read, the events file."""

@@ -1,0 +1,316 @@
+"""Once per alarm, in numpy: which block explains the batches since the alarm, where the change began, and what follows.
+
+The batches since the alarm are held against every block with the statistic of :mod:`ccmem.models.adaptive.evidence`:
+the block in use at its reference, a waiting block at its level. A block fits if its evidence is not positive; it does
+not fit if its evidence exceeds the threshold of an alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.allocation import grown
+from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
+from ccmem.core.state import JOURNALED, SEEN, UNITS
+from ccmem.core.typing import FloatArray
+from ccmem.models.adaptive.evidence import MOST, evidence_of
+from ccmem.models.adaptive.state import (
+    AGE,
+    ALARM,
+    ALARMED,
+    AWAY,
+    BATCHES,
+    BEGAN,
+    BLOCKS,
+    DRIFT,
+    EVIDENCE,
+    FRESH,
+    GAP,
+    HOME,
+    KEPT,
+    LATEST,
+    MEASURED,
+    POINTER,
+    READINGS,
+    REFERENCE,
+    RING,
+    SCATTER,
+    SIZE,
+    STATUS,
+    SUM,
+    TINY,
+    UNCERTAIN,
+    WAITING,
+    WATCHED,
+    WINDOW,
+    WINDOWS,
+    block_values,
+)
+
+MOST_EVIDENCE = 50.0
+"""Cap on reported evidence, in multiples of the threshold."""
+_SAME_LEVEL = 9.0
+"""Squared z-score beyond which a feature of a recalled block starts at its new level instead of a shrunken one."""
+
+
+def decide(state: Any, settings: Any) -> Any:
+    """Answer what the kernel asked for in ``counters[STATUS]``; return the state, with more blocks if need be."""
+    counters = state.counters
+    status = int(counters[STATUS])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if status == AWAY:
+            return _come_home(state, settings)
+        if status == ALARMED:
+            counters[BEGAN], counters[UNCERTAIN] = _onset(state, settings)
+        fresh = int(counters[FRESH])
+        if fresh < settings.decide_after:
+            return state
+        batches = latest(state, min(fresh, RING))
+        own = int(counters[POINTER])
+        reference = state.stream[REFERENCE : REFERENCE + 2]
+        found = [fit(state, settings, batches, k, reference if k == own else None) for k in range(counters[BLOCKS])]
+        best = int(np.argmin(found))
+        if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
+            enter(state, settings, own, batches)
+        elif (found[best] > settings.threshold and not _is_full(state, settings)) or (best == own and fresh >= RING):
+            state = _found(state, settings, batches)
+        elif fresh >= RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
+            _note(state, settings, RECALL, best)
+            enter(state, settings, best, batches)
+        return state
+
+
+def latest(state: Any, n: int) -> FloatArray:
+    """Return the latest ``n`` batches, newest first: mean, spread and error of the spread of every column."""
+    ring = state.stream[BATCHES:].reshape(RING, 3, -1)
+    batches: FloatArray = ring[(int(state.counters[LATEST]) - np.arange(n)) % RING]
+    return batches
+
+
+def errors(batches: FloatArray, settings: Any) -> FloatArray:
+    """Return the mean error variance of one batch, of means and of spreads."""
+    return np.stack([(batches[:, 1] ** 2).mean(axis=0) / settings.batch, batches[:, 2].mean(axis=0)])
+
+
+def drift_scales(state: Any, settings: Any) -> FloatArray:
+    """Return the drift scale of every feature and window, shrunk towards white noise: shape (2, windows, columns)."""
+    n = float(state.counters[WATCHED])
+    share, white = n / (n + settings.prior_count), 0.5 ** np.arange(WINDOWS)[:, None]
+    measured = state.stream[DRIFT : DRIFT + 2 * MEASURED].reshape(2, MEASURED, -1)
+    ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], TINY), 0.5, 1.0)
+    learned = np.concatenate([measured, ratio * measured[:, 2:]], axis=1)
+    return np.maximum(share * learned + (1.0 - share) * white, white)
+
+
+def _window(n: int) -> int:
+    """Return the index of the longest window of at most ``n`` batches."""
+    return min(n.bit_length() - 1, WINDOWS - 1)
+
+
+def _drift_of(drift: FloatArray, n: int) -> FloatArray:
+    """Return the drift scale of the mean of ``n`` batches, between those of the windows around it."""
+    i = _window(n)
+    scale: FloatArray = drift[:, i] * (1 << i) / n
+    return np.maximum(scale, drift[:, min(i + 1, WINDOWS - 1)])
+
+
+def noise(state: Any, settings: Any, block: int) -> FloatArray:
+    """Return the error variance of one batch in a block, with that of rounding; shape (2, columns)."""
+    level, error, _ = block_values(state, block)
+    return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
+
+
+def separation(state: Any, settings: Any, block: int, drift: FloatArray) -> float:
+    """Return the mean squared z-score from a block to the nearest other block; 0 without any."""
+    level, error, _ = block_values(state, block)
+    mine, nearest = noise(state, settings, block), math.inf
+    for k in range(state.counters[BLOCKS]):
+        if k != block:
+            other, their_error, _ = block_values(state, k)
+            variance = np.maximum(drift[:, 0], 1.0) * np.maximum(mine, noise(state, settings, k))
+            z2 = np.minimum((level - other) ** 2 / variance, 1e6)
+            known = (error[0] >= 0.0) & (their_error[0] >= 0.0)
+            nearest = min(nearest, float(z2[:, known].mean()) if known.any() else 0.0)
+    return nearest if nearest < math.inf else 0.0
+
+
+def fit(state: Any, settings: Any, batches: FloatArray, block: int, level: FloatArray | None) -> float:
+    """Return the evidence that batches do not belong to a block (at ``level``, or at the block's own level).
+
+    The variance of a waiting block includes the error of its level, its sway, and what it may have moved meanwhile.
+    """
+    n, window = len(batches), _window(len(batches))
+    known, error, sway = block_values(state, block)
+    drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
+    one = noise(state, settings, block)
+    first = np.maximum(drift[:, 0], 1.0) * one
+    variance = _drift_of(drift, n) * one + first / age + np.maximum(sway - first * (1.0 + 3.0 / math.sqrt(age)), 0.0)
+    variance = np.maximum(variance, errors(batches, settings) / n)
+    if level is None:
+        level = known
+        variance = variance * (1.0 + settings.moved * separation(state, settings, block, drift))
+    z2 = np.minimum(_trimmed(batches[:, :2] - level) ** 2 / variance, MOST)
+    silent = error[0] < 0.0  # a column that the block has never had a reading of says nothing
+    if len(state.gaps):
+        silent = silent | (state.gaps[GAP] >= n * settings.batch)
+    watched, nu = float(state.counters[WATCHED]), np.full(z2.size, 5.0 + min(age, float(state.counters[WATCHED])))
+    return float(
+        evidence_of(
+            z2.ravel(), nu, np.empty(z2.size), np.where(np.tile(silent, 2), -1.0, 0.0), state.scalars, window, watched,
+            settings.prior_scale, settings.mixture_prior, settings.mixture_scale,
+        )
+    )  # fmt: skip
+
+
+def _trimmed(deviations: FloatArray) -> FloatArray:
+    """Return the mean deviation of a window, its furthest batch replaced by the second furthest, or by none."""
+    order = np.argsort(-np.abs(deviations), axis=0, kind="stable")
+    top, second = (np.take_along_axis(deviations, order[k : k + 1], 0)[0] for k in (0, 1))
+    mean: FloatArray = deviations.mean(axis=0) + (np.where(second * top > 0.0, second, 0.0) - top) / len(deviations)
+    return mean
+
+
+def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
+    """Continue with a block: the reference lies between its level and the batches (James-Stein)."""
+    counters, stream, n = state.counters, state.stream, len(batches)
+    level, error, _ = block_values(state, block)
+    drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
+    one, mean = noise(state, settings, block), level + _trimmed(batches[:, :2] - level)
+    z2 = (mean - level) ** 2 / (_drift_of(drift, n) * one + np.maximum(drift[:, 0], 1.0) * one / age)
+    known = error[0] >= 0.0
+    average = float(np.minimum(z2[:, known], _SAME_LEVEL).mean()) if known.any() else 0.0
+    share = max(0.0, 1.0 - 1.0 / max(average, 1e-9))
+    silent = state.gaps[GAP] >= n * settings.batch if len(state.gaps) else np.zeros(z2.shape[1], bool)
+    reference = np.where(z2 > _SAME_LEVEL, mean, level + share * (mean - level))
+    reference = np.where(silent & known, level, np.where(known, reference, mean))
+    _rebase(state, reference, n, settings.batch)
+    heard = known & ~silent
+    error[:, heard] += (errors(batches, settings) - error)[:, heard] * n / (n + age)
+    stream[HOME : HOME + 2] = np.where(known, level, mean)
+    counters[AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
+    counters[KEPT] = counters[WAITING] = n if block != counters[POINTER] else 0  # a false alarm's batches are dropped
+    _use(state, settings, block)
+
+
+def _found(state: Any, settings: Any, batches: FloatArray) -> Any:
+    """Begin a new block with the batches since the alarm; a block that is still young begins anew instead."""
+    counters, n = state.counters, len(batches)
+    block = int(counters[POINTER])
+    if state.ages[block] + counters[WAITING] >= RING:
+        block = int(counters[BLOCKS])
+        if block == len(state.blocks):
+            more = block + max(block // 4, 1)
+            state = state._replace(blocks=grown(state.blocks, more), ages=grown(state.ages, more))
+        _note(state, settings, NEW_BLOCK, block)
+        counters[BLOCKS] += 1
+    mean = batches[:, :2].mean(axis=0)
+    level, error, sway = block_values(state, block)
+    level[:], error[:] = mean, errors(batches, settings)
+    sway[:] = ((batches[:, :2] - mean) ** 2).mean(axis=0)
+    state.ages[block] = n
+    if len(state.gaps):
+        silent = state.gaps[GAP] >= n * settings.batch
+        level[:, silent], error[:, silent], sway[:, silent] = 0.0, -1.0, 0.0
+    _rebase(state, mean, n, settings.batch)
+    state.stream[HOME : HOME + 2] = mean
+    counters[AGE], counters[KEPT], counters[WAITING] = n, n, 0
+    _use(state, settings, block)
+    return state
+
+
+def _is_full(state: Any, settings: Any) -> bool:
+    """True if ``max_units`` leaves no unit for one more block."""
+    return bool(settings.max_units and state.counters[BLOCKS] >= settings.max_units)
+
+
+def _rebase(state: Any, reference: FloatArray, n: int, batch: int) -> None:
+    """Move the reference, and with it the sums of readings that wait, which are deviations from it."""
+    stream = state.stream
+    if len(state.gaps):  # batches that a silent column repeats must be of this block
+        stream[SUM] += state.gaps[READINGS] * (stream[REFERENCE] - reference[0])
+        batches, silent = latest(state, n), state.gaps[GAP] >= n * batch
+        for age in range(RING):
+            slot = stream[BATCHES:].reshape(RING, 3, -1)[(state.counters[LATEST] - age) % RING]
+            slot[:] = batches[age % n]
+            slot[:2, silent] = reference[:, silent]
+    stream[REFERENCE : REFERENCE + 2] = reference
+
+
+def _use(state: Any, settings: Any, block: int) -> None:
+    """Make a block the one in use, and end the alarm."""
+    counters = state.counters
+    counters[POINTER], counters[ALARM], counters[FRESH], counters[WINDOW] = block, 0, 0, 0
+    counters[WATCHED] = min(counters[WATCHED], int(settings.young))
+    if len(state.gaps):
+        counters[KEPT] = counters[WAITING] = 0
+    list_members(state)
+    level, error, sway = block_values(state, block)
+    known = error[0] >= 0.0
+    variance = float((settings.batch * error[0] + sway[0])[known].sum())
+    state.scalars[SCATTER] = variance / max(variance + float((level[0][known] ** 2).sum()), TINY)
+
+
+def list_members(state: Any) -> None:
+    """List the units of the block in use."""
+    counters = state.counters
+    members = np.flatnonzero(state.unit_blocks[: counters[UNITS]] == counters[POINTER])
+    state.members[: len(members)] = members
+    counters[SIZE] = len(members)
+
+
+def _come_home(state: Any, settings: Any) -> Any:
+    """Recall a block that the stream has crept to: the latest batches fit it, and are far from where this one began."""
+    own, batches = int(state.counters[POINTER]), latest(state, RING)
+    found = [fit(state, settings, batches, k, None) if k != own else math.inf for k in range(state.counters[BLOCKS])]
+    best, home = int(np.argmin(found)), state.stream[HOME : HOME + 2]
+    if (
+        found[best] > 0.5 * settings.threshold
+        or fit(state, settings, batches, own, home) - found[best] < settings.threshold
+    ):
+        return state
+    level, _, sway = block_values(state, own)
+    level[:] = home
+    np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
+    state.counters[BEGAN] = max(0, state.counters[SEEN] - RING * settings.batch)
+    state.counters[UNCERTAIN] = RING * settings.batch // 2
+    _note(state, settings, RECALL, best)
+    enter(state, settings, best, batches)
+    return state
+
+
+def _onset(state: Any, settings: Any) -> tuple[int, int]:
+    """Return the first row of the change and the uncertainty of that, by the feature that has moved furthest.
+
+    The batch before the first that is wholly new lies part of the way: so large is the part of its rows that are new.
+    """
+    n, counters = int(state.counters[WINDOW]), state.counters
+    batches = latest(state, RING)[:, :2]
+    reference = state.stream[REFERENCE : REFERENCE + 2]
+    one = noise(state, settings, int(counters[POINTER]))
+    mean = batches[: max(n - 1, 1)].mean(axis=0)
+    z = np.abs(mean - reference) / np.sqrt(np.maximum(one, errors(latest(state, max(n - 1, 1)), settings)))
+    f, j = np.unravel_index(int(np.nanargmax(z)), z.shape)
+    shift = mean[f, j] - reference[f, j]
+    parts = (batches[:, f, j] - reference[f, j]) / (shift if shift else 1.0)
+    whole = max(n - 1, 1)
+    while whole < min(RING, int(counters[KEPT])) - 1 and parts[whole] > 0.75:
+        whole += 1
+    part = min(max(float(parts[whole]), 0.0), 1.0) if whole < RING else 0.0
+    rows = settings.batch * (whole + part)
+    uncertain = settings.batch * min(3.0 / max(float(z[f, j]), 0.5), 4.0) + settings.batch / 8.0
+    seen = int(counters[SEEN])
+    return max(0, seen - round(rows)), max(2, math.ceil(uncertain))
+
+
+def _note(state: Any, settings: Any, kind: int, block: int) -> None:
+    """Write a change to ``block`` into the journal: step, onset, uncertainty and evidence."""
+    counters = state.counters
+    seen = int(counters[SEEN])
+    evidence = min(float(state.scalars[EVIDENCE]) / settings.threshold, MOST_EVIDENCE)
+    line = state.journal[counters[JOURNALED]]
+    line[:] = kind, seen - 1, counters[POINTER], block, seen - counters[BEGAN], counters[UNCERTAIN], 0
+    line[6] = round(EVIDENCE_UNIT * max(evidence, 0.0))
+    counters[JOURNALED] += 1

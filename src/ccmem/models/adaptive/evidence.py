@@ -1,0 +1,99 @@
+"""The statistic: evidence that a window of batches does not belong to a level.
+
+Feature by feature, a Bayes factor: Student's t with and without a shift of unknown size. Over features, the larger of
+the mean of the Bayes factors (an e-value under any dependence between columns; sensitive to a single column) and Xie
+and Siegmund's mixture (weak shifts in many columns), the latter calibrated by its values at rest.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ccmem.core.typing import FloatArray
+from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive.state import COUNT, MEAN, VARIANCE
+
+_LARGEST = 60.0
+"""Cap on the log evidence of one feature, so that sums stay finite."""
+MOST = 1e12
+"""Cap on a squared z-score: infinity / infinity would give NaN."""
+_PRIOR_COUNT = 4.0
+"""Observations that the prior variance of the mixture is worth."""
+_UNKNOWN = -1.0
+
+
+@kernel_in_place
+def bayes_factor(z2: float, nu: float, prior_scale: float) -> float:
+    """Return the Bayes factor of a shift for a squared z-score with ``nu`` degrees of freedom."""
+    ratio = (nu + z2) / (nu + z2 / (1.0 + prior_scale))
+    return math.exp(min(0.5 * (nu + 1.0) * math.log(ratio) - 0.5 * math.log(1.0 + prior_scale), _LARGEST))
+
+
+@kernel_apart
+def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, prior_scale: float) -> None:
+    """Fill ``out`` with Bayes factors by series whose relative error is below 1e-6; -1 where the series do not hold.
+
+    Logarithm and exponential of the C library would take longer than all the rest of the rule.
+    """
+    inverse, half = 1.0 / (1.0 + prior_scale), 0.5 * math.log(1.0 + prior_scale)
+    for j in range(out.shape[0]):
+        s = z2[j] * (1.0 - inverse) / (2.0 * nu[j] + z2[j] * (1.0 + inverse))
+        q = s * s
+        evidence = (nu[j] + 1.0) * s * (1.0 + q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q / 9.0)))) - half
+        y = 0.125 * evidence
+        power = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0 + y / 720.0)))))
+        power *= power
+        power *= power
+        out[j] = power * power if max(5.0 * s, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
+
+
+@kernel_in_place
+def totals(
+    factors: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatArray, features: float, prior_scale: float
+) -> tuple[float, float]:
+    """Return sum and log mixture of Bayes factors; columns without readings (negative ``noise``) do not count."""
+    share, total, mixture, product = 1.0 / math.sqrt(features), 0.0, 0.0, 1.0
+    for j in range(factors.shape[0]):
+        factor = factors[j]
+        if factor < 0.0:
+            factor = bayes_factor(z2[j], nu[j], prior_scale)
+        if noise[j] >= 0.0:
+            total += factor
+            product *= 1.0 - share + share * factor
+            if product > 1e250 or product < 1e-250:
+                mixture += math.log(product)
+                product = 1.0
+    return total, mixture + math.log(product)
+
+
+@kernel_in_place
+def at_rest(scalars: FloatArray, window: int, prior: float) -> tuple[float, float]:
+    """Return mean and standard deviation of the mixture at rest: the larger of those of one batch and of a window."""
+    mean, most = max(scalars[MEAN], scalars[MEAN + window]), 0.0
+    for i in (0, window):
+        n = scalars[COUNT + i]
+        most = max(most, (n * scalars[VARIANCE + i] + _PRIOR_COUNT * prior) / (n + _PRIOR_COUNT))
+    return mean, math.sqrt(most)
+
+
+@kernel_in_place
+def combined(
+    total: float, mixture: float, features: float, mean: float, deviation: float, n: float, scale: float
+) -> float:
+    """Return the evidence of all features: ``total`` of the Bayes factors, and the log ``mixture``."""
+    x, k = (mixture - mean) / max(1.0, scale * deviation), 0.5 * n + 2.0
+    calibrated = k * math.log(1.0 + x / k) if x > 0.0 else x
+    return max(math.log(total / features), calibrated)
+
+
+@kernel_in_place
+def evidence_of(
+    z2: FloatArray, nu: FloatArray, factors: FloatArray, noise: FloatArray, scalars: FloatArray, window: int, n: float,
+    prior_scale: float, mixture_prior: float, scale: float,
+) -> float:  # fmt: skip
+    """Return the evidence of squared z-scores; ``factors`` is scratch."""
+    features = float(z2.shape[0])
+    bayes_factors(factors, z2, nu, prior_scale)
+    total, mixture = totals(factors, z2, nu, noise, features, prior_scale)
+    mean, deviation = at_rest(scalars, window, mixture_prior * features)
+    return combined(max(total, 1e-300), mixture, features, mean, deviation, n, scale)

@@ -1,0 +1,87 @@
+"""Frequency-sensitive winner-take-all (FSCL): units that have won often must be nearer to win again.
+
+For a sample x, prototypes M[i] and their wins C[i]:
+
+    h[i] = ||x - M[i]||_p^p
+    w    = argmin h[i] C[i]                                fairness="wins"
+    w    = argmin h[i] - bias (1/N - share[i])             fairness="conscience"
+    M[w] <- M[w] + v[w] (x - M[w]),   v[w] <- decay v[w],   C[w] <- C[w] + 1
+
+With a conscience, the share of the nearest unit (by h alone) moves towards 1 at every sample, all others towards 0, by
+``share_rate``. Prediction compares distances alone. Ties go to the lowest index. Sources: S. Ahalt et al.,
+"Competitive learning algorithms for vector quantization", 1990; D. DeSieno, "Adding a conscience to competitive
+learning", 1988. Reference in plain numpy: ``tests/naive/fscl.py``.
+
+>>> import numpy as np
+>>> X = np.array([[0.0], [9.0], [1.0], [0.0], [4.0]])
+>>> FrequencySensitiveWTA(n_units=2, learning_rate=0.5).fit(X).win_counts_.tolist()  # 4 is nearer to 0 than to 9
+[3, 2]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ccmem import ncl
+
+
+class FrequencySensitiveWTA(ncl.Model):
+    """Winner-take-all with fair competition: every unit wins about as often.
+
+    Parameters
+    ----------
+    n_units : int, default=8
+        Number of prototypes.
+    fairness : "wins" or "conscience", default="wins"
+        Handicap of a unit: its distance times its wins, or a bias by its share of the latest samples.
+    bias, share_rate : float, default=10.0, 1e-4
+        Of the conscience: the weight of a share (C), which has the scale of h, and the rate at which shares follow the
+        stream (B).
+    p : float, default=2.0
+        Order of the distance, from 1 to 16, or infinity.
+    learning_rate : float, default=0.1
+        Fraction of the distance to the sample that a winner moves, at its first win.
+    rate_decay : float, default=1.0
+        Factor of a unit's rate at each win.
+    step : "hebbian", "adam" or "rmsprop", default="hebbian"
+        Update of a winner; see :class:`ccmem.IncrementalWTA`.
+    beta_1, beta_2 : float, default=0.9, 0.999
+        Memory of the moments of Adam and RMSprop.
+    init : "first" or array of shape (n_units, n_features), default="first"
+        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
+
+    Attributes
+    ----------
+    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
+        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+    """
+
+    competition = ncl.by_parameter("fairness", wins=ncl.frequency_sensitive, conscience=ncl.conscience)
+    update = ncl.STEPS
+
+    def __init__(
+        self,
+        n_units: int = 8,
+        *,
+        fairness: str = "wins",
+        bias: float = 10.0,
+        share_rate: float = 1e-4,
+        p: float = 2.0,
+        learning_rate: float = 0.1,
+        rate_decay: float = 1.0,
+        step: str = "hebbian",
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        init: Any = "first",
+    ) -> None:
+        self.n_units = n_units
+        self.fairness = fairness
+        self.bias = bias
+        self.share_rate = share_rate
+        self.p = p
+        self.learning_rate = learning_rate
+        self.rate_decay = rate_decay
+        self.step = step
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.init = init

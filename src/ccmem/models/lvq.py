@@ -1,0 +1,84 @@
+"""Learning vector quantisation (LVQ): units with labels, attracted by samples of their label and repelled by others.
+
+For a sample x with label y, squared distances d[i], and w the nearest unit:
+
+    rule="lvq1"     M[w] <- M[w] + v[w] (x - M[w]) if its label is y, otherwise M[w] - v[w] (x - M[w])
+    rule="glvq"     with the nearest unit + of label y and the nearest - of another, s = d+ + d-:
+                    M+ <- M+ + v+ gain d- / s^2 (x - M+),    M- <- M- - v- gain d+ / s^2 (x - M-)
+    rule="attract"  the nearest unit of label y moves as in "lvq1"; others never compete
+
+v[i] is the learning rate, times ``rate_decay`` per win. The first ``units_per_class`` distinct samples of a label
+become its units, whenever the label appears. Ties go to the lowest index. A sample without a label is not learned.
+
+Sources: T. Kohonen, "The self-organizing map", 1990 (LVQ1); A. Sato and K. Yamada, "Generalized learning vector
+quantization", 1995. Reference in plain numpy: ``tests/naive/lvq.py``.
+
+>>> import numpy as np
+>>> X, y = np.array([[0.0], [9.0], [1.0], [4.0]]), ["low", "high", "low", "high"]
+>>> model = LVQ(units_per_class=1, learning_rate=0.5, rate_decay=1.0).fit(X, y)      # 4 is nearer to 0.5 than to 9
+>>> model.memory_.prototypes_.tolist(), model.predict([[2.0], [6.0]]).tolist()
+([[-1.25], [9.0]], ['low', 'high'])
+"""
+
+from __future__ import annotations
+
+from ccmem import ncl
+
+
+class LVQ(ncl.Classifier):
+    """Learning vector quantisation: LVQ1, GLVQ, or attraction alone.
+
+    Parameters
+    ----------
+    units_per_class : int, default=8
+        Number of prototypes of every label.
+    rule : "lvq1", "glvq" or "attract", default="lvq1"
+        Update, as above.
+    learning_rate : float, default=0.1
+        Fraction of the distance to the sample that a unit moves at its first win.
+    rate_decay : float, default=0.99
+        Factor of a unit's rate at each win. Without decay, repulsion destroys classes that no longer appear.
+    gain : float, default=1.0
+        Of GLVQ: factor of the printed step, which shrinks with the squared distances of the data.
+    p : float, default=2.0
+        Order of the distance, from 1 to 16, or infinity.
+    step : "hebbian", "adam" or "rmsprop", default="hebbian"
+        Update of a unit; see :class:`ccmem.IncrementalWTA`.
+    beta_1, beta_2 : float, default=0.9, 0.999
+        Memory of the moments of Adam and RMSprop.
+
+    Attributes
+    ----------
+    classes_, unit_labels_
+        Labels seen so far, sorted; the label of every unit.
+    memory_
+        The units: ``memory_.prototypes_``, ``memory_.win_counts_``, ``memory_.learning_rates_``.
+    """
+
+    competition = ncl.by_parameter("rule", lvq1=ncl.nearest, glvq=ncl.label_veto, attract=ncl.label_veto)
+    neighbourhood = ncl.by_parameter("rule", lvq1=ncl.signed, glvq=ncl.relative, attract=ncl.winners)
+    update = ncl.STEPS
+    growth = ncl.first_samples_of_class
+
+    def __init__(
+        self,
+        units_per_class: int = 8,
+        *,
+        rule: str = "lvq1",
+        learning_rate: float = 0.1,
+        rate_decay: float = 0.99,
+        gain: float = 1.0,
+        p: float = 2.0,
+        step: str = "hebbian",
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+    ) -> None:
+        self.units_per_class = units_per_class
+        self.rule = rule
+        self.learning_rate = learning_rate
+        self.rate_decay = rate_decay
+        self.gain = gain
+        self.p = p
+        self.step = step
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2

@@ -1,0 +1,103 @@
+"""Framework for competitive models composed from parts.
+
+>>> import numpy as np
+>>> from ccmem import ncl
+>>> class KMeans(ncl.Model):
+...     "Online k-means: the nearest unit becomes the mean of its samples."
+...     rate = ncl.harmonic
+>>> KMeans(n_units=2).fit(np.array([[0.0], [9.0], [1.0], [2.0]])).prototypes_
+array([[1.],
+       [9.]])
+"""
+
+from ccmem.core.parameters import boolean, choice, integer, number, optional
+from ccmem.ncl.activations import cosine, euclidean, fuzzy_minimum, p_norm
+from ccmem.ncl.classifier import Classifier
+from ccmem.ncl.competitions import (
+    conscience,
+    frequency_sensitive,
+    fuzzy_vigilant,
+    k_nearest,
+    label_veto,
+    match_tracking,
+    nearest,
+    vigilant,
+)
+from ccmem.ncl.errors import PartError
+from ccmem.ncl.graph import GraphModel
+from ccmem.ncl.growths import first_samples, first_samples_of_class, unmatched, unmatched_labelled
+from ccmem.ncl.model import Model
+from ccmem.ncl.neighbourhoods import GRID, elastic_grid, grid, positions, posterior, ranks, relative, signed, winners
+from ccmem.ncl.parts import (
+    Array,
+    Parameter,
+    activation,
+    by_parameter,
+    competition,
+    growth,
+    loop,
+    neighbourhood,
+    per_unit,
+    rate,
+    update,
+)
+from ccmem.ncl.rates import constant, decaying, harmonic, scheduled
+from ccmem.ncl.updates import STEPS, adam, fuzzy, hebbian, renormalising, rmsprop
+
+__all__ = [
+    "GRID",
+    "STEPS",
+    "Array",
+    "Classifier",
+    "GraphModel",
+    "Model",
+    "Parameter",
+    "PartError",
+    "activation",
+    "adam",
+    "boolean",
+    "by_parameter",
+    "choice",
+    "competition",
+    "conscience",
+    "constant",
+    "cosine",
+    "decaying",
+    "elastic_grid",
+    "euclidean",
+    "first_samples",
+    "first_samples_of_class",
+    "frequency_sensitive",
+    "fuzzy",
+    "fuzzy_minimum",
+    "fuzzy_vigilant",
+    "grid",
+    "growth",
+    "harmonic",
+    "hebbian",
+    "integer",
+    "k_nearest",
+    "label_veto",
+    "loop",
+    "match_tracking",
+    "nearest",
+    "neighbourhood",
+    "number",
+    "optional",
+    "p_norm",
+    "per_unit",
+    "positions",
+    "posterior",
+    "ranks",
+    "rate",
+    "relative",
+    "renormalising",
+    "rmsprop",
+    "scheduled",
+    "signed",
+    "unmatched",
+    "unmatched_labelled",
+    "update",
+    "vigilant",
+    "winners",
+]

@@ -1,0 +1,146 @@
+"""Parts of a competitive model: functions with a place in the row loop, and the parameters and arrays that they need.
+
+A part is a plain function. A decorator named after its place (:func:`activation`, :func:`competition`,
+:func:`neighbourhood`, :func:`rate`, :func:`update`, :func:`growth`, :func:`loop`) compiles it and records its
+declarations. Inside, ``state`` holds the arrays that learning changes, ``settings`` the parameters of the model:
+
+========================  ==============================================  ==============================================
+place                     function for one unit                           function for all units (``whole=True``)
+========================  ==============================================  ==============================================
+activation                f(settings, x, prototype) -> h                  f(state, settings, X, row, n, h)
+competition               f(state, settings, h, unit) -> score            f(state, settings, n, h, best) -> k winners
+neighbourhood             f(state, settings, winner, unit) -> strength    f(state, settings, n, h, k, best, units,
+                                                                          strengths) -> m units to move
+rate                      f(state, settings, unit) -> rate
+update                    f(state, settings, unit, x, amount)
+growth                                                                    f(state, settings, n, h, k) -> bool
+loop                                                                      f(state, settings, X, winners) -> rows learned
+========================  ==============================================  ==============================================
+
+A ``loop`` is the whole row loop; in its module the names ``update`` and ``remove`` mean the update of the
+model and :func:`ccmem.ncl.graph.remove`.
+The unit with the lowest h (or score) wins. A unit moves by ``amount`` = strength times rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+
+import numpy as np
+
+from ccmem.core.parameters import Rule, choice
+from ccmem.kernels.jit import checked_kernel, kernel_in_place
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth", "loop")
+"""Places of parts in a model, in the order in which the row loop reaches them."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a model, declared by the part that reads it as ``settings.<name>``."""
+
+    default: Any
+    rule: Rule
+    kind: Callable[[Any], Any] | None = float
+    """Converter of the value for the kernel; None if the kernel does not see the parameter."""
+    fixed: bool = False
+    """True if the parameter cannot change once learning has begun."""
+
+
+class Array(NamedTuple):
+    """An array of the state, declared by the part that uses it as ``state.<name>``."""
+
+    axes: str = "unit"
+    """``"unit"``: a number per unit; ``"column"``: one per unit and column; ``"pair"``: one per pair of units;
+    ``"one"``: a single number."""
+    dtype: Any = np.float64
+    """Type of the array; None means the type of the data."""
+    fill: float = 0.0
+
+    def shape(self, capacity: int, n_features: int) -> tuple[int, ...]:
+        """Return the shape of the array for ``capacity`` units."""
+        sizes = {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity), "one": (1,)}
+        return sizes[self.axes]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function and its declarations, kept as the attribute ``part`` of the function."""
+
+    place: str
+    function: Any
+    name: str
+    whole: bool
+    own: bool
+    """True for a part of ccmem, which has tests; other parts are checked while they run."""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    state: Mapping[str, Array] = field(default_factory=dict)
+    scratch: Mapping[str, Callable[[Any, int], Any]] = field(default_factory=dict)
+    """Arrays of ``settings``, by name: made from the model and its capacity before each chunk."""
+    hooks: Mapping[str, Any] = field(default_factory=dict)
+    """Further functions: ``after`` each row (competition), ``won`` by a winner (rate), ``start`` of a unit (update)."""
+    similarity: bool = False
+    """True if an activation is the negative of a similarity."""
+    labelled: bool = False
+    """True if the part reads ``settings.label[0]``, the code of the label of the row."""
+    gradual: bool = False
+    """True if a growth part needs room for one more unit at any row, False if all units are allocated at once."""
+    allocates: bool = False
+    """True if the function allocates arrays; array expressions do."""
+
+
+class Choice(NamedTuple):
+    """Alternative parts for one place, chosen by the value of a parameter."""
+
+    parameter: str
+    options: dict[Any, Any]
+
+    def declared(self) -> Parameter:
+        """Return the parameter that makes the choice; the first option is its default."""
+        return Parameter(next(iter(self.options)), choice(*self.options), None, fixed=True)
+
+
+def by_parameter(parameter: str, **options: Any) -> Any:
+    """Choose the part for a place by the value of ``parameter``; the first option is the default."""
+    return Choice(parameter, options)
+
+
+def _compiled_hook(function: Any, allocates: bool) -> Any:
+    return function if hasattr(function, "py_func") else checked_kernel(function, allocates)
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(self, function: _Function, /) -> _Function: ...
+    @overload
+    def __call__(self, /, **declared: Any) -> Callable[[_Function], _Function]: ...
+
+
+def _decorator(place: str) -> _Decorator:
+    def decorate(function: Any = None, /, *, allocates: bool = False, whole: bool = False, **declared: Any) -> Any:
+        if function is None:
+            return lambda named: decorate(named, allocates=allocates, whole=whole, **declared)
+        own = function.__module__.startswith("ccmem.")
+        compiled = kernel_in_place(function) if own else checked_kernel(function, allocates)
+        hooks = {name: f if own else _compiled_hook(f, allocates) for name, f in declared.pop("hooks", {}).items()}
+        compiled.part = Part(
+            place, compiled, function.__name__, whole, own, hooks=hooks, allocates=allocates, **declared
+        )
+        return compiled
+
+    decorate.__name__ = decorate.__qualname__ = place
+    decorate.__doc__ = f"""Make a function the {place} of models; see :mod:`ccmem.ncl.parts` for its arguments.
+
+    ``parameters``, ``state`` and ``scratch`` declare what it reads; ``whole=True`` if it handles all units at once,
+    ``allocates=True`` if it makes arrays."""
+    return cast(_Decorator, decorate)
+
+
+activation, competition, neighbourhood, rate, update, growth, loop = map(_decorator, PLACES)
+
+
+def per_unit(dtype: Any = np.float64) -> Callable[[Any, int], Any]:
+    """Return a scratch array with one number per unit."""
+    return lambda model, capacity: np.empty(capacity, dtype)

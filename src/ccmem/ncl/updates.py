@@ -1,0 +1,120 @@
+"""Updates: movement of a unit by a given amount, and the start of a new unit. All functions work in place.
+
+:func:`adam` and :func:`rmsprop` scale each coordinate of the step by its earlier differences. There, ``amount`` is the
+step of a coordinate whose differences have been about equal, not a fraction of the distance to the row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ccmem.core.parameters import number
+from ccmem.core.typing import FloatArray
+from ccmem.kernels.competition import minimum_sum
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.update import copy_scaled, hebbian_move, renormalising_move
+from ccmem.ncl.activations import complement
+from ccmem.ncl.parts import Array, Parameter, by_parameter, update
+
+SHARE = number(0.0, 1.0, open_above=True)
+TINY = 1e-8
+"""Added to the root of a second moment, which may be 0."""
+
+
+@kernel_in_place
+def start_at(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
+    """Set M <- x."""
+    copy_scaled(state.prototypes[unit], x, 1.0)
+
+
+@update(hooks={"start": start_at})
+def hebbian(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set M <- M + amount (x - M), never beyond x; a negative amount repels."""
+    hebbian_move(state.prototypes[unit], x, min(1.0, amount))
+
+
+@update(
+    hooks={"start": start_at},
+    parameters={"beta_1": Parameter(0.9, SHARE), "beta_2": Parameter(0.999, SHARE)},
+    state={"first_moments": Array("column", None), "second_moments": Array("column", None), "steps": Array("unit")},
+)
+def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set M <- M + |amount| m' / (sqrt(v') + e), with moments m, v of sign(amount) (x - M) (Kingma and Ba 2015)."""
+    M, first, second = state.prototypes[unit], state.first_moments[unit], state.second_moments[unit]
+    number = M.dtype.type
+    state.steps[unit] += 1.0
+    keep_1, keep_2, sign = number(settings.beta_1), number(settings.beta_2), number(1.0 if amount >= 0.0 else -1.0)
+    one, tiny = number(1.0), number(TINY)
+    size = number(abs(amount) / (1.0 - settings.beta_1 ** state.steps[unit]))
+    scale = number(1.0 / math.sqrt(1.0 - settings.beta_2 ** state.steps[unit]))
+    for i in range(M.shape[0]):
+        gradient = sign * (x[i] - M[i])
+        first[i] = keep_1 * first[i] + (one - keep_1) * gradient
+        second[i] = keep_2 * second[i] + (one - keep_2) * gradient * gradient
+        M[i] += size * first[i] / (number(math.sqrt(second[i])) * scale + tiny)
+
+
+@update(
+    hooks={"start": start_at},
+    parameters={"beta_2": Parameter(0.999, SHARE)},
+    state={"second_moments": Array("column", None)},
+)
+def rmsprop(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set M <- M + amount (x - M) / (sqrt(v) + e), v the running mean of (x - M)^2 (Tieleman and Hinton 2012)."""
+    M, second = state.prototypes[unit], state.second_moments[unit]
+    number = M.dtype.type
+    keep, size, one, tiny = number(settings.beta_2), number(amount), number(1.0), number(TINY)
+    for i in range(M.shape[0]):
+        gradient = x[i] - M[i]
+        second[i] = keep * second[i] + (one - keep) * gradient * gradient
+        M[i] += size * gradient / (number(math.sqrt(second[i])) + tiny)
+
+
+STEPS = by_parameter("step", hebbian=hebbian, adam=adam, rmsprop=rmsprop)
+"""Updates by gradient-like steps, chosen by the parameter ``step``."""
+
+
+@kernel_in_place
+def start_with_direction(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
+    """Set M <- x / (|x| + epsilon)."""
+    copy_scaled(state.prototypes[unit], x, settings.scale[0])
+
+
+@update(hooks={"start": start_with_direction})
+def renormalising(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set M <- (1 - amount) M + amount x / |x|, scaled to length 1; for :func:`ccmem.ncl.activations.cosine`."""
+    renormalising_move(state.prototypes[unit], x, settings.scale[0], amount, 0.0)
+
+
+@kernel_in_place
+def start_as_point(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
+    """Set w <- (x, 1 - x)."""
+    copy_scaled(state.prototypes[unit], x, 1.0)
+    complement(x, state.complements[unit])
+    measure(state, unit)
+
+
+@kernel_in_place
+def measure(state: Any, unit: int) -> None:
+    """Note \\|w\\| of a unit."""
+    state.norms[unit] = minimum_sum(state.prototypes[unit], state.prototypes[unit]) + minimum_sum(
+        state.complements[unit], state.complements[unit]
+    )
+
+
+@kernel_in_place
+def shrink(weights: FloatArray, x: FloatArray, amount: float) -> None:
+    """Set w <- amount (x min w) + (1 - amount) w."""
+    gain, keep = weights.dtype.type(amount), weights.dtype.type(1.0 - amount)
+    for i in range(weights.shape[0]):
+        lesser = x[i] if x[i] < weights[i] else weights[i]  # min() of Python prevents vectorisation
+        weights[i] = gain * lesser + keep * weights[i]
+
+
+@update(hooks={"start": start_as_point})
+def fuzzy(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set w <- amount (I min w) + (1 - amount) w, where I = (x, 1 - x)."""
+    shrink(state.prototypes[unit], x, amount)
+    shrink(state.complements[unit], settings.complement, amount)
+    measure(state, unit)

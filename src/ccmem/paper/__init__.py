@@ -1,0 +1,1 @@
+"""The laboratory behind ``ccmem reproduce``: data sets, other methods, experiments and report."""

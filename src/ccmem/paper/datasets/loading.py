@@ -1,0 +1,180 @@
+"""Loading data sets from the first available source, as rows of floats with their provenance."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.paper.datasets.cache import from_cache, store
+from ccmem.paper.datasets.idx import FILES, TEST_LABELS, ByteArray, digest, read_content
+from ccmem.paper.datasets.pictures import find_pictures, read_pictures
+from ccmem.paper.datasets.raw import Entry, RawSet, digits, entry_of, from_contents
+from ccmem.paper.datasets.remote import remote_sources
+
+PIXELS = {"unit": "[0, 1]", "centred": "[-0.5, 0.5]"}
+"""Pixel scaling: divided by 255, optionally shifted by one half."""
+
+
+class DataSetNotFound(OSError):  # noqa: N818 - reads as what it says
+    """Raised if no source has the data set; the message lists the sources tried and the remedy."""
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """A data set ready for learning."""
+
+    name: str
+    title: str
+    X_train: FloatArray
+    """Images as rows, float32."""
+    y_train: IntArray
+    X_test: FloatArray
+    y_test: IntArray
+    image_shape: tuple[int, int]
+    class_names: tuple[str, ...]
+    pixels: str
+    source: str
+    """Source of this copy."""
+    notes: tuple[str, ...]
+    sha256: Mapping[str, str]
+
+
+def load(
+    name: str, *, folder: str | os.PathLike[str] | None = None, pixels: str = "unit", download: bool = True
+) -> ImageData:
+    """Load a data set from the first source that has it.
+
+    Parameters
+    ----------
+    name : str
+        ``"mnist"``, ``"fashion-mnist"``, ``"notmnist"`` or ``"digits"``.
+    folder : path, optional
+        A folder of your own with subfolders ``mnist``, ``fashion-mnist``, ``notmnist``, each with IDX files (gzip or
+        not); for NotMNIST also the published archives or folders of PNGs. ``CCMEM_DATA`` is used when not given.
+    pixels : "unit" or "centred"
+        Pixels in [0, 1] or in [-0.5, 0.5].
+    download : bool, default=True
+        Whether sources beyond this machine may be tried.
+    """
+    if pixels not in PIXELS:
+        raise ValueError(f"pixels={pixels!r} is not possible; it must be one of {', '.join(map(repr, PIXELS))}")
+    entry = entry_of(name)
+    raw, source = locate(name, folder=folder, download=download)
+    largest = 16.0 if name == "digits" else 255.0
+
+    def rows(images: ByteArray) -> FloatArray:
+        X = images.reshape(len(images), -1).astype(np.float32)
+        X /= np.float32(largest)
+        if pixels == "centred":
+            X -= np.float32(0.5)
+        return X
+
+    height, width = raw.train_images.shape[1:]
+    return ImageData(
+        name,
+        entry.title,
+        rows(raw.train_images),
+        raw.train_labels.astype(np.int64),
+        rows(raw.test_images),
+        raw.test_labels.astype(np.int64),
+        (int(height), int(width)),
+        entry.classes,
+        pixels,
+        source,
+        raw.notes,
+        raw.sha256,
+    )
+
+
+def locate(
+    name: str, *, folder: str | os.PathLike[str] | None = None, download: bool = True, must_keep: bool = False
+) -> tuple[RawSet, str]:
+    """Return the data set as bytes and its source; with ``must_keep`` it must also be cached."""
+    entry = entry_of(name)
+    if name == "digits":
+        return digits(entry), "scikit-learn"
+    tried: list[str] = []
+    own = folder if folder is not None else os.environ.get("CCMEM_DATA")
+    if own:
+        raw = from_folder(entry, Path(own))
+        if raw is not None:
+            return raw, "own folder"
+        tried.append(f"your folder {own}: no {entry.name} files in it or in its subfolder {entry.name}")
+    else:
+        tried.append("your own folder: none named (CCMEM_DATA or --data)")
+    try:
+        cached = from_cache(entry)
+        if cached is not None:
+            return cached
+        tried.append("the cache: empty")
+    except ValueError as problem:
+        tried.append(str(problem))
+        print(f"ccmem: {problem}; fetching it anew", file=sys.stderr)
+    if not download:
+        tried.append("sources beyond this machine: not allowed")
+        raise _nothing_found(entry, tried)
+    for description, attempt in remote_sources(entry):
+        print(f"ccmem: looking for {entry.title}: {description} ...", file=sys.stderr, flush=True)
+        try:
+            raw = attempt()
+        except (OSError, ValueError, ImportError) as problem:
+            tried.append(f"{description}: {problem}")
+            continue
+        try:
+            store(entry, raw, description)
+        except OSError as problem:
+            if must_keep:
+                raise
+            print(f"ccmem: {problem}", file=sys.stderr)
+        return raw, description
+    raise _nothing_found(entry, tried)
+
+
+def fetch(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[RawSet, str]:
+    """Ensure that a data set is on this machine, in the user's folder or the cache."""
+    return locate(name, folder=folder, must_keep=True)
+
+
+def from_folder(entry: Entry, root: Path) -> RawSet | None:
+    """Load a data set from a user's folder; None if absent, an error if damaged."""
+    if not root.is_dir():
+        raise FileNotFoundError(f"the data folder {root} does not exist; name another in CCMEM_DATA or --data")
+    folder = root / entry.name if (root / entry.name).is_dir() else root
+    found: dict[str, Path] = {}
+    for name in FILES:
+        for path in (folder / name, folder / f"{name}.gz", folder / name.replace("-idx", ".idx")):
+            if path.is_file():
+                found[name] = path
+                break
+    if found:
+        missing = [name for name in FILES if name not in found]
+        if missing:
+            raise FileNotFoundError(f"{folder}: {' and '.join(missing)} missing beside {next(iter(found))}")
+        if folder == root and not _is(entry, found):
+            return None
+        contents: dict[str, Any] = {name: read_content(path) for name, path in found.items()}
+        return from_contents(entry, contents, str(folder), strict=False)
+    if entry.archives and (pictures := find_pictures(folder)):
+        return read_pictures(entry, pictures)
+    return None
+
+
+def _is(entry: Entry, found: Mapping[str, Path]) -> bool:
+    """True if loose IDX files are this data set, judged by the digest of their labels."""
+    return digest(read_content(found[TEST_LABELS])) == entry.sha256[TEST_LABELS]
+
+
+def _nothing_found(entry: Entry, tried: list[str]) -> DataSetNotFound:
+    lines = "\n".join(f"  - {line}" for line in tried)
+    also = " (or notMNIST_small.tar.gz, or folders A to J of PNGs)" if entry.archives else ""
+    return DataSetNotFound(
+        f"{entry.title} is not to be had. Tried:\n{lines}\nPut its four IDX files{also} into a folder "
+        f"{entry.name}, name the folder above it in CCMEM_DATA or --data, and run the command again"
+    )

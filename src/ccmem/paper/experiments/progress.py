@@ -1,0 +1,77 @@
+"""Progress of a run and an estimate of the remaining time; each row of a table has its own cost."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ccmem.core.terminal import StatusLine
+
+_WIDTH = 30
+
+
+class Progress:
+    """A bar with the time left, estimated row by row.
+
+    A trial to come is taken to last as long as the latest of its row; before a row has one, as the mean of the others.
+    How many run at a time is seen from what has been done so far.
+
+    Parameters
+    ----------
+    rows : name of the row of every trial to come
+    clock : seconds, for tests
+    """
+
+    def __init__(self, rows: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.total, self.done = len(rows), 0
+        self._clock = clock
+        self._to_come = Counter(rows)
+        self._seconds: dict[str, float] = {}
+        self._work = 0.0
+        self._line = StatusLine(in_lines=True)
+        self._began = self._changed = clock()
+
+    def finished(self, row: str, seconds: float) -> None:
+        """Record that a trial of ``row`` took ``seconds``."""
+        self.done += 1
+        self._to_come[row] -= 1
+        self._seconds[row] = seconds
+        self._work += seconds
+        self._changed = self._clock()
+
+    def left(self) -> float | None:
+        """Return the estimated seconds remaining, or None before the first trial has finished."""
+        if not self._seconds:
+            return None
+        mean = sum(self._seconds.values()) / len(self._seconds)
+        work = sum(self._seconds.get(row, mean) * count for row, count in self._to_come.items())
+        at_a_time = max(1.0, self._work / max(self._changed - self._began, 1e-9))
+        return max(0.0, work / at_a_time - (self._clock() - self._changed))
+
+    def show(self) -> None:
+        """Redraw the bar."""
+        part, left = self.done / self.total, self.left()
+        told = "estimating the time left" if left is None else f"about {_words(left)} left"
+        passed = _clock(self._clock() - self._began)
+        self._line.show(f"[{'#' * int(_WIDTH * part):<{_WIDTH}}] {self.done}/{self.total} trials, {passed}, {told}")
+
+    def close(self) -> None:
+        """Erase the bar."""
+        self._line.clear()
+
+
+def _words(seconds: float) -> str:
+    """Format a duration to a sensible precision.
+
+    >>> [_words(seconds) for seconds in (3.2, 47, 100, 4000)]
+    ['5 s', '50 s', '2 min', '1 h 7 min']
+    """
+    if seconds <= 55:
+        return f"{5 * max(1, -(-seconds // 5)):.0f} s"
+    minutes = -int(-seconds // 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,154 @@
+"""The comparison at equal memory, read from a result file: floats, required information, accuracy and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.typing import FloatArray
+from ccmem.paper import experiments
+from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS, STRICT
+
+HEAD = ("model", "given", "floats held", "ACC strict", "BWT strict", "ACC paper", "µs a sample", "trials")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One learner at one budget."""
+
+    name: str
+    title: str
+    family: str
+    family_title: str
+    regime: str
+    told: str
+    budget: int | None
+    ours: bool
+    floats: int
+    """Largest number of floats held in any trial."""
+    accuracy: Mapping[str, tuple[float, float | None]]
+    """Protocol -> mean and standard deviation of ACC; None for the deviation of a single trial."""
+    transfer: Mapping[str, tuple[float, float | None]]
+    over_time: Mapping[str, FloatArray]
+    """Protocol -> mean accuracy on the tasks seen so far, after each task."""
+    microseconds: float
+    """CPU time per learned sample in the fastest strict run; the first run includes compilation."""
+    n_trials: str
+    """Number of trials; two numbers if the protocols differ."""
+
+
+def contenders(result: Mapping[str, Any]) -> list[Contender]:
+    """Return the rows of the comparison in the order of ``rivals.toml``, from small to large budgets."""
+    families = list(experiments.rivals()["rows"])
+    found = [
+        _contender(name, row)
+        for name, row in result["rows"].items()
+        if row.get("standing") is not None and row["trials"]
+    ]
+
+    def place(one: Contender) -> tuple[int, int]:  # a partial run puts its rows first in the file
+        return families.index(one.family) if one.family in families else len(families), one.budget or 0
+
+    return sorted(found, key=place)
+
+
+def _contender(name: str, row: Mapping[str, Any]) -> Contender:
+    trials, facts = list(row["trials"].values()), row["standing"]
+    every = {p: [trial["protocols"][p] for trial in trials if p in trial["protocols"]] for p in PROTOCOLS}
+    cells = {protocol: found for protocol, found in every.items() if found}  # some trials have one protocol only
+    matrices = {p: np.mean([np.array(cell["R"], np.float64) for cell in found], axis=0) for p, found in cells.items()}
+    return Contender(
+        name,
+        row["title"],
+        facts["family"],
+        facts["title"],
+        facts["regime"],
+        facts["told"],
+        facts["budget"],
+        facts["ours"],
+        max(trial["floats"] for trial in trials),
+        {protocol: _spread([cell["metrics"]["ACC"] for cell in found]) for protocol, found in cells.items()},
+        {protocol: _spread([cell["metrics"]["BWT"] for cell in found]) for protocol, found in cells.items()},
+        {protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
+        _quickest([trial["microseconds"] for trial in trials]),
+        "/".join(str(count) for count in dict.fromkeys(len(found) for found in reversed(cells.values()))),
+    )
+
+
+def _quickest(trials: Sequence[Mapping[str, float]]) -> float:
+    """Return the time of the fastest strict run if there is one; with two labels, some learners do less work."""
+    protocol = STRICT if any(STRICT in trial for trial in trials) else PAPER
+    return float(min(trial[protocol] for trial in trials if protocol in trial))
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float | None]:
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the comparison as table lines: one-pass learners first, then those given tasks or all data."""
+    found: list[tuple[str, ...]] = []
+    for regime in ("one pass", "own", "all data"):
+        for one in contenders(result):
+            if one.regime == regime:
+                found.append(
+                    (
+                        f"{one.title}{' (ours)' if one.ours else ''}",
+                        one.told,
+                        f"{one.floats:,}",
+                        _figure(one.accuracy.get(STRICT)),
+                        _figure(one.transfer.get(STRICT)),
+                        _figure(one.accuracy.get(PAPER)),
+                        f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}",
+                        one.n_trials,
+                    )
+                )
+    return found
+
+
+def by_budget(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return a table of strict ACC by learner and budget; the header comes first."""
+    found = [one for one in contenders(result) if STRICT in one.accuracy]
+    budgets, facts = experiments.rivals()["budgets"], experiments.rivals()["rows"]
+    lines: list[tuple[str, ...]] = [("model", *budgets, "fixed size", "trials")] if found else []
+    for family in dict.fromkeys(one.family for one in found):
+        at = {one.budget: one for one in found if one.family == family}
+        one = next(iter(at.values()))
+        told = ", told tasks" if one.regime == "own" and "told" not in one.family_title else ""
+        cells = []
+        for name, floats in budgets.items():
+            if floats in at:
+                cells.append(f"{at[floats].accuracy[STRICT][0]:.3f}")
+            elif name in facts.get(family, {}).get("too_small", ()) or (None in at and one.floats > floats):
+                cells.append("does not fit")
+            else:
+                cells.append("" if None in at else "not run")
+        own = f"{one.accuracy[STRICT][0]:.3f} with {one.floats:,}" if None in at else ""
+        trials = sorted({int(each.n_trials.split("/")[0]) for each in at.values()})
+        counted = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
+        lines.append((f"{one.family_title}{' (ours)' if one.ours else ''}{told}", *cells, own, counted))
+    return lines
+
+
+def _figure(value: tuple[float, float | None] | None) -> str:
+    if value is None:
+        return "not run"
+    mean, spread = value
+    return f"{mean:.4f}" if spread is None else f"{mean:.4f} ± {spread:.4f}"
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the Pareto front of (floats, accuracy) points, from small to large.
+
+    >>> front([(100, 0.8), (50, 0.7), (200, 0.75), (400, 0.9)])
+    [(50, 0.7), (100, 0.8), (400, 0.9)]
+    """
+    best, found = -np.inf, []
+    for floats, accuracy in sorted(points, key=lambda point: (point[0], -point[1])):
+        if accuracy > best:
+            found.append((floats, accuracy))
+            best = accuracy
+    return found

@@ -1,0 +1,118 @@
+"""Figures of a report, drawn from a result file and the memories saved with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmem import plots
+from ccmem.core.events import Event
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.paper import experiments
+from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
+from ccmem.paper.report.comparison_figures import draw_comparison
+
+
+@dataclass(frozen=True)
+class KeptMemory:
+    """A memory saved by a run, with the attributes that figures read."""
+
+    prototypes_: FloatArray
+    win_counts_: IntArray
+    events_: list[Event]
+    n_samples_seen_: int
+    rejected: Any = None
+    unit_blocks_: IntArray | None = None
+
+    @classmethod
+    def read(cls, path: Path, trial: Mapping[str, Any], n_samples: int) -> KeptMemory | None:
+        """Load a memory that a run saved, or None if the model has none."""
+        with np.load(path) as kept:
+            if "prototypes" not in kept:
+                return None
+            rejected = np.unpackbits(kept["rejected"], count=n_samples).astype(bool) if "rejected" in kept else None
+            return cls(
+                kept["prototypes"],
+                kept["wins"],
+                [Event(**event) for event in trial.get("events", [])],
+                n_samples,
+                rejected,
+                kept.get("blocks"),
+            )
+
+
+def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """Return name, caption and matplotlib figure of every picture of a data set."""
+    about = result["dataset"]
+    name = about["name"]
+    rows = {n: row for n, row in result["rows"].items() if row["trials"] and row.get("standing") is None}
+    run = [protocol for protocol in PROTOCOLS if any(_has(row, protocol) for row in rows.values())]
+    for protocol in run:  # the first picture shows the accuracies
+        yield _accuracies(about, rows, protocol)
+    yield from draw_comparison(result)
+    if not rows:
+        return
+    kept = dict(_kept(name, rows, folder, about["n_train"]))
+    shape = tuple(about["image_shape"])
+    for tuned, which in ((False, "with the paper's settings"), (True, "tuned")):
+        grids = {rows[row]["title"]: memory for row, memory in kept.items() if row.endswith(experiments.TUNED) == tuned}
+        if grids:
+            slots = {_slots(memory.unit_blocks_) for memory in grids.values() if memory.unit_blocks_ is not None}
+            figure = plots.memories(grids, shape, columns=max(slots, default=25))
+            blocks = " A CCM has one block of slots to a row." if len(slots) == 1 else ""
+            caption = f"Memories after the last task, {which} (first trial).{blocks}"
+            yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
+    for protocol in run:
+        matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values() if _has(row, protocol)}
+        names = ["/".join(about["class_names"][label] for label in task) for task in about["tasks"]]
+        if max(map(len, names)) > 7:
+            names = [str(number + 1) for number in range(len(names))]
+        figure = plots.task_matrices(matrices, task_names=names)
+        yield f"{name}-R-{protocol}", f"Task matrices R, {protocol} protocol, mean of the trials.", figure
+    for row_name, memory in kept.items():
+        if memory.rejected is not None:
+            figure = plots.timeline(memory, rejected=memory.rejected, changes=about["change_points"])
+            caption = f"{rows[row_name]['title']}: block in use, events and alarm (first trial)."
+            yield f"{name}-stream-{row_name}", caption, figure
+
+
+def _accuracies(about: Mapping[str, Any], rows: Mapping[str, Any], protocol: str) -> tuple[str, str, Any]:
+    printed = experiments.paper().get(about["name"], {}) if protocol == PAPER else {}
+    published = {row["title"]: printed[name]["ACC"][0] for name, row in rows.items() if name in printed}
+    bars = {row["title"]: _spread(row, protocol) for row in rows.values() if _has(row, protocol)}
+    axes = plots.accuracy_chart(bars, published=published, title=f"{about['title']}, {protocol} protocol")
+    caption = f"ACC of every model, {protocol} protocol, with the spread over trials."
+    return f"{about['name']}-acc-{protocol}", caption, axes.figure
+
+
+def _has(row: Mapping[str, Any], protocol: str) -> bool:
+    return all(protocol in trial["protocols"] for trial in row["trials"].values())
+
+
+def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, KeptMemory]]:
+    for row_name, row in rows.items():
+        path = folder / "memories" / f"{name}-{row_name}.npz"
+        if "0" in row["trials"] and path.is_file():
+            memory = KeptMemory.read(path, row["trials"]["0"], n_samples)
+            if memory is not None:
+                yield row_name, memory
+
+
+def _slots(blocks: IntArray) -> int:
+    """Return the slots of a block."""
+    return int(np.bincount(blocks).max())
+
+
+def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:
+    values = [trial["protocols"][protocol]["metrics"]["ACC"] for trial in row["trials"].values()]
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _mean_matrix(row: Mapping[str, Any], protocol: str) -> FloatArray:
+    matrices = [np.array(trial["protocols"][protocol]["R"], np.float64) for trial in row["trials"].values()]
+    mean: FloatArray = np.mean(matrices, axis=0)
+    return mean

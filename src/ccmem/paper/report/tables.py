@@ -1,0 +1,185 @@
+"""Tables of cells built from a result file and the paper's tables; terminal, page and Markdown lay them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmem.paper import experiments
+from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
+
+METRICS = ("ACC", "BWT", "FMI", "ARI", "V-M")
+
+VERIFIED, BETTER, MISSED, QUOTED, NONE = "verified", "better", "missed", "quoted", ""
+"""Verdicts: within tolerance; beyond it but better; outside it; quoted and not run here; no published figure."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table: ours over the trials and the paper's, if there is one."""
+
+    metric: str
+    mean: float | None
+    std: float | None
+    paper: tuple[float, float] | None = None
+    verdict: str = NONE
+
+    @property
+    def difference(self) -> float | None:
+        """Return our mean minus the paper's figure."""
+        return None if self.paper is None or self.mean is None else self.mean - self.paper[0]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model of a table."""
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    n_trials: int
+    units: str = ""
+    """Number of units and blocks at the end."""
+    seconds: float | None = None
+
+    @property
+    def tuned(self) -> bool:
+        return self.name.endswith(experiments.TUNED)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One protocol on one data set."""
+
+    dataset: str
+    title: str
+    protocol: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """Return the tables of a data set, paper protocol first, as far as they were run."""
+    trials = [trial for row in _rows(result).values() for trial in row["trials"].values()]
+    ran = [protocol for protocol in PROTOCOLS if any(protocol in trial["protocols"] for trial in trials)]
+    return [table for protocol in ran if (table := _table(result, protocol)).lines]
+
+
+def _rows(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows that were run: the paper's rows, their variants, and the other methods it quotes."""
+    return {
+        name: row
+        for name, row in result["rows"].items()
+        if row["trials"] and (row.get("standing") is None or _family(name) is not None)
+    }
+
+
+def _family(name: str) -> str | None:
+    """Return the method that the paper quotes and a comparison row runs, or None."""
+    family, _, budget = name.rpartition("-")
+    budgets = {budget.lower() for budget in experiments.rivals()["budgets"]}
+    return family if family in experiments.paper()["quoted"] and budget in budgets else None
+
+
+def _table(result: Mapping[str, Any], protocol: str) -> Table:
+    about = result["dataset"]
+    name = about["name"]
+    rows = _rows(result)
+    lines = [
+        _line(name, protocol, row_name, row)
+        for row_name, row in rows.items()
+        if (protocol == PAPER or row.get("standing") is None)
+        and any(protocol in trial["protocols"] for trial in row["trials"].values())
+    ]
+    if protocol == PAPER:
+        lines = _quoted(name, rows) + lines
+    trials = sorted({line.n_trials for line in lines if line.n_trials})
+    counted = " to ".join(str(count) for count in {trials[0]: 0, trials[-1]: 0}) if trials else "0"
+    word = "trial" if counted == "1" else "trials"
+    notes = [f"{counted} {word}; {about['n_train']:,} training images, {about['n_test']:,} test images"]
+    theirs = experiments.paper()["n_train"].get(name)
+    if protocol == PAPER and theirs is not None and theirs != about["n_train"]:
+        notes.append(f"the paper learned from {theirs:,} training images, these runs from {about['n_train']:,}")
+    notes += [f"data: {note}" for note in about["notes"]]
+    return Table(name, f"{about['title']}, {protocol} protocol", protocol, tuple(lines), tuple(notes))
+
+
+def _quoted(dataset: str, run: Iterable[str]) -> list[Line]:
+    """Return figures that the paper quotes from elsewhere and that were not run here."""
+    found = []
+    families = {_family(name) for name in run}
+    for name, facts in experiments.paper()["quoted"].items():
+        if dataset in facts and name not in families:
+            cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in facts[dataset].items())
+            found.append(Line(name, facts["title"], cells, 0))
+    return found
+
+
+def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Line:
+    trials = [trial for trial in row["trials"].values() if protocol in trial["protocols"]]
+    cells = []
+    for metric in METRICS:
+        values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
+        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
+        printed = _printed(dataset, name).get(metric) if protocol == PAPER else None
+        verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
+        cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
+    units = ""
+    if "units" in trials[0]:
+        units = _range([trial["used_units"] for trial in trials])
+        if "blocks" in trials[0]:
+            units += f" in {_range([trial['blocks'] for trial in trials])} blocks"
+    seconds = float(np.mean([trial["seconds"] for trial in trials]))
+    return Line(name, row["title"], tuple(cells), len(trials), units, seconds)
+
+
+def _printed(dataset: str, name: str) -> Mapping[str, Any]:
+    """Return the paper's figures for a row, including quoted ones."""
+    facts, family = experiments.paper(), _family(name)
+    found: Mapping[str, Any] = facts.get(dataset, {}) if family is None else facts["quoted"][family]
+    return found.get(name if family is None else dataset, {})
+
+
+def _range(values: list[int]) -> str:
+    return str(min(values)) if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+
+def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) -> str:
+    """Classify our figure against the paper's; all five metrics are better when larger."""
+    facts = experiments.paper()
+    floor = facts["floor"].get(dataset, {}).get(name, {}).get(metric)
+    if floor is not None:
+        return MISSED if round(ours, 4) < floor else BETTER if ours > printed else VERIFIED
+    family = _family(name)
+    tolerance = facts["tolerance"][name if family is None else facts["quoted"][family]["tolerance"]]
+    if round(abs(ours - printed), 4) <= tolerance[metric]:  # compare to the printed precision
+        return VERIFIED
+    return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED
+
+
+def summary(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all tables of a data set as JSON values."""
+    found: dict[str, Any] = {"dataset": result["dataset"], "versions": result["versions"], "protocols": {}}
+    for table in tables(result):
+        found["protocols"][table.protocol] = {
+            line.name: {
+                "title": line.title,
+                "trials": line.n_trials,
+                "units": line.units,
+                "metrics": {
+                    cell.metric: {
+                        "mean": cell.mean,
+                        "std": cell.std,
+                        "paper": cell.paper and list(cell.paper),
+                        "difference": cell.difference,
+                        "verdict": cell.verdict,
+                    }
+                    for cell in line.cells
+                },
+            }
+            for line in table.lines
+        }
+    return found

@@ -1,0 +1,203 @@
+"""FlyModel: sparse random expansion, few winners, and synapses that only the current class may change.
+
+After "Algorithmic insights on continual learning from fruit flies" (Shen, Dasgupta and Navlakha, 2021). Every one of m
+cells sums s inputs that were chosen at random; the l cells with the largest sums fire, all others are silent:
+
+    h = P (x - mean of x),   z = top_l(h) scaled so that the largest is 1
+    w_c <- w_c + rate * z * (1 - w_c)           for the class c of x; all other classes stay as they are
+    answer(x) = argmax_c w_c . z
+
+The synapses of other classes are frozen, so that a class can only be forgotten as far as others use its cells. The
+bound of 1 is ours, instead of a rate so small that sums never grow large; that x has its mean taken off is the paper's.
+
+>>> import numpy as np
+>>> X = np.eye(6).repeat(5, axis=0)
+>>> model = FlyModel(n_inputs=2, n_active=4, max_floats=400, random_state=0).fit(X, np.arange(6).repeat(5))
+>>> model.predict(np.eye(6)), model.n_floats_ <= 400
+(array([0, 1, 2, 3, 4, 5]), True)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ccmem.core.parameters import Rule, integer, number
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.kernels.jit import kernel
+from ccmem.paper.rivals._base import Rival
+from ccmem.readout._vector import add_rows
+
+TOGETHER = 32
+"""Number of rows processed together."""
+
+
+@kernel
+def _is_worse(sums: FloatArray, a: int, b: int) -> bool:
+    """True if cell a ranks below cell b: smaller sum, or equal sum and higher index."""
+    return sums[a] < sums[b] or (sums[a] == sums[b] and a > b)
+
+
+@kernel
+def _sift(heap: IntArray, sums: FloatArray, place: int) -> None:
+    """Sift a cell down a heap whose root is the worst cell."""
+    while 2 * place + 1 < heap.shape[0]:
+        below = 2 * place + 1
+        if below + 1 < heap.shape[0] and _is_worse(sums, heap[below + 1], heap[below]):
+            below += 1
+        if not _is_worse(sums, heap[below], heap[place]):
+            break
+        heap[place], heap[below] = heap[below], heap[place]
+        place = below
+
+
+@kernel
+def fire(X: FloatArray, inputs: IntArray, cells: IntArray, activity: FloatArray) -> None:
+    """Return the cells with the largest sums for every row and their activity between 0 and 1.
+
+    ``inputs`` are the columns that every cell sums. Several rows go through them together: to look up what a cell is
+    connected to takes longer than to add.
+    """
+    (n_cells, width), n_columns = inputs.shape, X.shape[1]
+    columns, ones = np.zeros(n_columns * TOGETHER, X.dtype), np.ones(width, X.dtype)
+    sums, lowest, of_cell = (
+        np.empty((TOGETHER, n_cells), X.dtype),
+        np.zeros(TOGETHER, X.dtype),
+        np.zeros(TOGETHER, X.dtype),
+    )
+    for start in range(0, X.shape[0], TOGETHER):
+        count = min(TOGETHER, X.shape[0] - start)
+        for b in range(count):
+            lowest[b] = -width * (X[start + b].sum() / n_columns)
+            for i in range(n_columns):
+                columns[i * TOGETHER + b] = X[start + b, i]
+        for j in range(n_cells):
+            of_cell[:] = lowest
+            add_rows(of_cell, columns, inputs[j], ones, TOGETHER, width)
+            for b in range(count):
+                sums[b, j] = of_cell[b]
+        for b in range(count):
+            choose(sums[b], cells[start + b], activity[start + b])
+
+
+@kernel
+def choose(sums: FloatArray, heap: IntArray, activity: FloatArray) -> None:
+    """Return the cells with the largest sums, and the sums relative to the largest."""
+    n_active = heap.shape[0]
+    for k in range(n_active):
+        heap[k] = k
+    for k in range(n_active // 2, -1, -1):
+        _sift(heap, sums, k)
+    least = sums[heap[0]]
+    for j in range(n_active, sums.shape[0]):
+        if sums[j] > least:
+            heap[0] = j
+            _sift(heap, sums, 0)
+            least = sums[heap[0]]
+    most = sums.dtype.type(0.0)
+    for k in range(n_active):
+        most = max(most, sums[heap[k]])
+    for k in range(n_active):
+        activity[k] = sums[heap[k]] / most if sums[heap[k]] > 0.0 else 0.0
+
+
+@kernel
+def associate(weights: FloatArray, cells: IntArray, activity: FloatArray, codes: IntArray, rate: float) -> None:
+    """Strengthen the synapses between active cells and the class of every row, in order."""
+    for r in range(cells.shape[0]):
+        row = weights[codes[r]]
+        for k in range(cells.shape[1]):
+            j = cells[r, k]
+            row[j] += rate * activity[r, k] * (1.0 - row[j])
+
+
+@kernel
+def add_up(weights: FloatArray, cells: IntArray, activity: FloatArray, scores: FloatArray) -> None:
+    """Compute the score of every class for every row."""
+    for r in range(cells.shape[0]):
+        for c in range(weights.shape[0]):
+            total = 0.0
+            for k in range(cells.shape[1]):
+                total += weights[c, cells[r, k]] * activity[r, k]
+            scores[r, c] = total
+
+
+class FlyModel(Rival):
+    """Sparse random expansion with one weight for each cell and class.
+
+    Parameters
+    ----------
+    n_inputs : int, default=10
+        How many columns a cell sums.
+    n_active : int, default=64
+        How many cells fire.
+    learning_rate : float in (0, 1], default=0.01
+    max_cells : int or None, default=20_000
+        More than these are never made, whatever the budget: they cost time.
+    max_floats : int, default=100_000
+        Budget: a cell takes the numbers of its inputs and one weight for every class.
+    random_state : int, Generator or None
+        Decides the inputs of every cell.
+    """
+
+    told: ClassVar[str] = "labels, number of classes"
+    _in_single: ClassVar[bool] = True
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_inputs": integer(1),
+        "n_active": integer(1),
+        "learning_rate": number(0.0, 1.0, open_below=True),
+        "max_cells": integer(1),
+        "max_floats": integer(1),
+    }
+
+    def __init__(
+        self,
+        n_inputs: int = 10,
+        *,
+        n_active: int = 64,
+        learning_rate: float = 0.01,
+        max_cells: int = 20_000,
+        max_floats: int = 100_000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_inputs = n_inputs
+        self.n_active = n_active
+        self.learning_rate = learning_rate
+        self.max_cells = max_cells
+        self.max_floats = max_floats
+        self.random_state = random_state
+
+    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
+        return {f"{self.n_active} cells": self.n_active * (min(self.n_inputs, n_features) + n_classes)}
+
+    def _held(self) -> dict[str, int]:
+        return {"inputs of cells": self._inputs.size, "weights": self._weights.size}
+
+    def _prepare(self, n_features: int, dtype: Any) -> None:
+        self._width = min(self.n_inputs, n_features)
+        rng = np.random.default_rng(self.random_state)
+        most = min(self.max_cells, self.max_floats // (self._width + 1))
+        chosen = rng.random((most, n_features)).argpartition(self._width - 1)[:, : self._width]
+        self._inputs = np.sort(chosen, axis=1).astype(np.int64)
+        self._weights = np.zeros((0, most), dtype)
+
+    def _grow(self, n_classes: int) -> None:
+        """Drop the last cells to make room for more classes."""
+        cells = min(len(self._inputs), self.max_floats // (self._width + n_classes))
+        self._inputs = self._inputs[:cells].copy()
+        self._weights = np.pad(self._weights[:, :cells], ((0, n_classes - len(self._weights)), (0, 0)))
+
+    def _fire(self, X: FloatArray) -> tuple[IntArray, FloatArray]:
+        n_active = min(self.n_active, len(self._inputs))
+        cells, activity = np.empty((len(X), n_active), np.int64), np.empty((len(X), n_active), X.dtype)
+        fire(X, self._inputs, cells, activity)
+        return cells, activity
+
+    def _learn(self, X: FloatArray, codes: IntArray) -> None:
+        associate(self._weights, *self._fire(X), codes, self.learning_rate)
+
+    def _answer(self, X: FloatArray) -> IntArray:
+        scores = np.empty((len(X), len(self._weights)))
+        add_up(self._weights, *self._fire(X), scores)
+        return scores.argmax(axis=1)

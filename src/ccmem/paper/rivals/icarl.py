@@ -1,0 +1,165 @@
+"""iCaRL: exemplars chosen by herding, distillation of old outputs, nearest mean of exemplars.
+
+After Rebuffi, Kolesnikov, Sperl and Lampert (2017), with the paper's network in the place of a ResNet. At the end of a
+task with new classes, phi being the last hidden layer divided by its length and g_c the sigmoid of class c:
+
+1. targets for every row of the task and every exemplar: the label for new classes, the *old* g_c(x) for old ones;
+2. ``n_epochs`` epochs of sigmoid and cross-entropy over rows and exemplars together, shuffled;
+3. with K exemplars in all and t classes seen, every class keeps its first K / t;
+4. herding for new classes: the k-th exemplar is the row that brings the mean of phi over the first k nearest to that
+   of the whole class.
+
+Answer: the class whose exemplars' mean phi, divided by its length, is nearest to phi(x).
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X, y = rng.normal(size=(600, 2)), np.arange(600) // 200
+>>> X += np.array([[0, 0], [6, 0], [0, 6]])[y]
+>>> model = ICaRL((8,), task_ends=(400, 600), n_epochs=5, max_floats=120, random_state=0).partial_fit(X, y)
+>>> float(model.score(X, y)) > 0.9, [len(rows) for rows in model.exemplars_], model.n_floats_ <= 120
+(True, [7, 7, 7], True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ccmem.core.parameters import Rule, integer
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.paper.rivals._base import TaskRival
+from ccmem.paper.rivals._network import PAPER_SIZES, Network, n_weights
+from ccmem.paper.rivals.nearest_mean import _unit
+from ccmem.readout._estimator import sizes_of_layers
+
+
+def herd(features: FloatArray, count: int) -> IntArray:
+    """Return rows whose running mean follows the overall mean, best first, without repetition; ties go to the first."""
+    features = np.asarray(features, np.float64)
+    mean, squares = features.mean(axis=0), np.einsum("ij,ij->i", features, features)
+    total, chosen = np.zeros_like(mean), np.zeros(min(count, len(features)), np.int64)
+    free = np.ones(len(features), np.bool_)
+    for k in range(1, len(chosen) + 1):  # ||mean - (total + f) / k||^2 without terms common to all rows
+        gaps = squares - 2 * (features @ (k * mean - total))
+        chosen[k - 1] = np.flatnonzero(free)[gaps[free].argmin()]
+        free[chosen[k - 1]] = False
+        total += features[chosen[k - 1]]
+    return chosen
+
+
+class ICaRL(TaskRival):
+    """Incremental classifier and representation learning.
+
+    Parameters
+    ----------
+    hidden_sizes : sequence of int, default=(110, 104)
+    task_ends : sequence of int or None, default=None
+        After how many samples, counted from the first, each task ends; None: ``end_task`` says so.
+    n_epochs : int, default=4
+        How often a task is gone over.
+    learning_rate : float, default=0.02
+    max_floats : int, default=400_000
+        Budget: what the network leaves of it is for exemplars. Not in it: rows of the task at hand, and what the old
+        network said about them while they are learned.
+    random_state : int, Generator or None
+        First weights and the order of rows.
+
+    Attributes
+    ----------
+    exemplars_ : list of arrays, the exemplars of every class in the order of ``classes_``, best first.
+    """
+
+    _in_single: ClassVar[bool] = True
+    _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(1), "max_floats": integer(1)}
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = PAPER_SIZES,
+        *,
+        task_ends: Sequence[int] | None = None,
+        n_epochs: int = 4,
+        learning_rate: float = 0.02,
+        max_floats: int = 400_000,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.task_ends = task_ends
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.max_floats = max_floats
+        self.random_state = random_state
+
+    @property
+    def exemplars_(self) -> list[FloatArray]:
+        self._require_start()
+        return [self._exemplars[code].copy() for code in np.argsort(np.array(self._labels)).tolist()]
+
+    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
+        return {
+            "network": n_weights(n_features, self.hidden_sizes, n_classes),
+            "one exemplar of every class": n_classes * (n_features + 1),
+        }
+
+    def _held(self) -> dict[str, int]:
+        return {"network": self._network.n_floats, "exemplars": sum(rows.size + len(rows) for rows in self._exemplars)}
+
+    def _prepare(self, n_features: int, dtype: Any) -> None:
+        super()._prepare(n_features, dtype)
+        self._rng = np.random.default_rng(self.random_state)
+        self._network = Network(n_features, self.hidden_sizes, 0, dtype, self._rng)
+        self._exemplars: list[FloatArray] = []
+
+    def _grow(self, n_classes: int) -> None:
+        self._network.grow(n_classes)
+        empty = np.zeros((0, int(self._network.state.sizes[0])), self._learn_type)
+        self._exemplars += [empty] * (n_classes - len(self._exemplars))
+        self._cut(self._per_class(max(1, len(self._came()))))
+
+    def _came(self) -> IntArray:
+        """Return the classes of completed tasks."""
+        return np.flatnonzero([len(rows) > 0 for rows in self._exemplars])
+
+    def _per_class(self, n_classes: int) -> int:
+        n_features = int(self._network.state.sizes[0])
+        return (self.max_floats - self._network.n_floats) // (n_features + 1) // n_classes
+
+    def _cut(self, count: int) -> None:
+        self._exemplars = [rows[:count].copy() for rows in self._exemplars]
+
+    def _learn_task(self, X: FloatArray, codes: IntArray) -> None:
+        old = self._came()
+        now = np.union1d(old, codes)
+        kept, kept_codes = self._all_exemplars()
+        rows, labels = np.concatenate([X, kept]), np.concatenate([codes, kept_codes])
+        targets = np.eye(self._network.n_classes, dtype=X.dtype)[labels]
+        if len(old):
+            targets[:, old] = 1 / (1 + np.exp(-self._network.scores(rows)[:, old]))
+            again = np.isin(codes, old)  # the target of a returning class is its label
+            targets[np.flatnonzero(again), codes[again]] = 1
+        self._network.state.membership[:] = False
+        self._network.state.membership[:, now] = True
+        for _ in range(self.n_epochs):
+            self._network.learn_targets(rows, targets, self._rng.permutation(len(rows)), self.learning_rate)
+        self._cut(self._per_class(len(now)))
+        self._renew(X, codes, old)
+
+    def _renew(self, X: FloatArray, codes: IntArray, old: IntArray) -> None:
+        """Choose exemplars for the classes of the completed task."""
+        count = self._per_class(len(np.union1d(old, codes)))
+        for code in np.unique(codes):
+            mine = np.concatenate([X[codes == code], self._exemplars[code]])
+            self._exemplars[code] = mine[herd(self._features(mine), count)]
+
+    def _all_exemplars(self) -> tuple[FloatArray, IntArray]:
+        counts = [len(rows) for rows in self._exemplars]
+        return np.concatenate(self._exemplars), np.repeat(np.arange(len(counts)), counts)
+
+    def _features(self, X: FloatArray) -> FloatArray:
+        return _unit(self._network.features(X).astype(np.float64))
+
+    def _answer(self, X: FloatArray) -> IntArray:
+        came = self._came()
+        means = _unit(np.array([self._features(self._exemplars[code]).mean(axis=0) for code in came]))
+        return came[(self._features(X) @ means.T).argmax(axis=1)]

@@ -1,0 +1,109 @@
+"""Export and import of a network's state. Kernels use values of the state as indices, so the import checks all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ccmem.base.storage import check_names, check_vector
+from ccmem.core.allocation import aligned
+from ccmem.readout.network import ADAM, SGD, NetworkState, hidden_shape
+
+if TYPE_CHECKING:
+    from ccmem.readout._estimator import OnlineNetwork
+
+_COUNTERS = ("seen", "taught", "current", "stay", "since")
+_ARRAYS = (
+    "parameters",
+    "velocity",
+    "power",
+    "gates",
+    "steps",
+    "class_rows",
+    "membership",
+    "kept",
+    "kept_membership",
+    "seed",
+)
+
+
+def export_network(net: OnlineNetwork) -> dict[str, Any]:
+    """Return the learned state of ``net`` without its memory: arrays, counters by name, classes."""
+    if net._shape() != net._began_with:
+        raise ValueError(
+            f"{type(net).__name__}: {', '.join(net._shape_parameters)} changed since learning began; set it back "
+            "before saving"
+        )
+    return {
+        "state": {name: getattr(net._state, name) for name in _ARRAYS},
+        "counters": dict(zip(_COUNTERS, net._state.counters.tolist(), strict=True)),
+        "classes_": net.classes_,
+    }
+
+
+def import_network(
+    net: OnlineNetwork, fields: dict[str, Any], n_features: Any, least_blocks: int, n_open: list[int]
+) -> None:
+    """Restore the state in ``fields`` into ``net``, a new network of equal parameters; ValueError if it is invalid.
+
+    In a network without gates, ``n_open`` is empty.
+    """
+    owner = type(net).__name__
+    net._check_settings()
+    if not (net.unlabeled is None or isinstance(net.unlabeled, (str, int, float))):
+        raise ValueError(f"{owner}: unlabeled is neither text nor a number")
+    arrays, counts, classes = fields["state"], fields["counters"], fields["classes_"]
+    check_names(owner, arrays, _ARRAYS)
+    check_names(owner, counts, _COUNTERS)
+    check_vector("classes_", classes)
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError(f"{owner}: its classes are not sorted and distinct")
+    if type(n_features) is not int or n_features < 1:
+        raise ValueError(f"{owner}: n_features_in_={n_features!r} is not a number of columns")
+    sizes = np.array([n_features, *net.hidden_sizes], np.int64)
+    layers = [hidden_shape(sizes, layer, bool(n_open)) for layer in range(len(sizes) - 1)]
+    n_weights = int(sum(n_rows * stride for n_rows, stride in [*layers, (len(classes), sizes[-1] + 1)]))
+    n_blocks = len(arrays["steps"]) if isinstance(arrays["steps"], np.ndarray) and arrays["steps"].ndim == 1 else -1
+    if n_blocks < least_blocks or (not n_open and n_blocks != 1):
+        raise ValueError(f"{owner}: it has no gates for every block of its memory")
+    optimizer = net._optimizer()
+    parameters = arrays["parameters"]
+    dtype = parameters.dtype if isinstance(parameters, np.ndarray) and parameters.dtype == np.float32 else np.float64
+    n_kept = 2 * (net._undo() > 0)
+    layout: dict[str, tuple[tuple[int, ...], Any]] = {
+        "parameters": ((n_weights,), dtype),
+        "velocity": ((0 if optimizer == SGD else n_weights,), dtype),
+        "power": ((n_weights if optimizer == ADAM else 0,), dtype),
+        "gates": ((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
+        "steps": ((n_blocks,), np.int64),
+        "class_rows": ((len(classes),), np.int64),
+        "membership": ((1 + n_blocks, len(classes)), np.bool_),
+        "kept": ((n_kept, n_weights), dtype),
+        "kept_membership": ((n_kept, len(classes)), np.bool_),
+        "seed": ((2,), np.int64),
+    }
+    for name, (shape, kind) in layout.items():
+        array = arrays[name]
+        if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == kind):
+            raise ValueError(f"{owner}: {name} is not an array of {np.dtype(kind)} of shape {shape}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{owner}: {name} holds NaN or infinity")
+    if not np.array_equal(np.sort(arrays["class_rows"]), np.arange(len(classes))):
+        raise ValueError(f"{owner}: its output units do not belong to its classes")
+    if min(arrays["seed"].min(), arrays["steps"].min(initial=0)) < 0:
+        raise ValueError(f"{owner}: its seed or its step counts are negative")
+    for layer, count in enumerate(n_open):
+        units, padding = np.split(arrays["gates"][:, layer], [count], axis=1)
+        distinct = (np.diff(units, axis=1) > 0).all()
+        if not (distinct and units.min() >= 0 and units.max() < sizes[layer + 1] and (padding == -1).all()):
+            raise ValueError(f"{owner}: its gates do not name units of hidden layer {layer}")
+    least = {"current": -1}
+    if not all(type(count) is int and least.get(name, 0) <= count < 2**62 for name, count in counts.items()):
+        raise ValueError(f"{owner}: its counters are damaged")
+    if counts["current"] >= n_blocks:
+        raise ValueError(f"{owner}: its block in use is none of its {n_blocks} blocks")
+    arrays = {**arrays, "parameters": aligned(parameters)}
+    net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
+    net._began_with = net._shape()
+    net.classes_ = classes

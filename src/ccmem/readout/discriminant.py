@@ -1,0 +1,440 @@
+"""Discriminant analysis from running sums: a readout without forgetting.
+
+For rows x with label c, d columns, and all sums over the rows seen so far:
+
+    m_c    = mean of the rows of class c                            n_c of them, n in all
+    W      = sum over classes of (x - m_c)(x - m_c)' / n            one covariance for all classes: d (d + 1) / 2 floats
+    V_c    = the n_axes largest axes of (x - m_c)(x - m_c)'         per class; V_c'V_c approximates its scatter
+    B      = (1 - own_share) W + ridge trace(W) / d I
+    S_c    = B + own_share A_c,   A_c = V_c'V_c / n_c               with few rows, A_c is shrunk towards W
+    g_c(x) = (x - m_c)' S_c^-1 (x - m_c) + log det S_c              the class with the smallest score wins
+    p_c(x) ~ exp(-g_c(x) / (2 T))
+
+The sums do not depend on the order of rows, so the order of classes or tasks cannot cause forgetting: up to rounding,
+the sums are those of the shuffled stream. Only the axes depend slightly on the order, because axes beyond n_axes are
+dropped each time the buffer is added. S_c is never formed: by Woodbury's identity a prediction takes one product with
+B^-1 m_c and n_axes others per class. All classes have equal prior probability. T is learned online: from time to time
+rows are scored before they are learned, and T moves towards the minimum of their log loss. A class of one sample has
+the shared covariance; if all variances are 0, the nearest mean wins. This is regularised discriminant analysis
+(Friedman, 1989) with low-rank class covariances; it involves no competition.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(300, 2)) @ [[3.0, 0.0], [0.0, 0.3]] + np.repeat([[0.0, 0.0], [0.0, 2.0]], 150, axis=0)
+>>> clf = DiscriminantClassifier(n_axes=1).partial_fit(X[:150], ["low"] * 150)
+>>> clf.partial_fit(X[150:], ["high"] * 150).predict([[6.0, 0.2], [-6.0, 1.8]])      # one class after the other
+array(['low', 'high'], dtype=object)
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from statistics import NormalDist
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
+from ccmem.core.codes import UNLABELED
+from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
+from ccmem.core.locking import learning, reading
+from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.core.undo import arrays_in, undone_on_error
+from ccmem.kernels.discriminant import EQUAL, PREVIOUS, STREAM
+from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
+from ccmem.readout import _following as following
+from ccmem.readout._following import Following
+from ccmem.readout._reject import check_reject, rejected
+from ccmem.readout._rule import SCORED_TOGETHER
+from ccmem.readout._statistics import COUNTERS, SEEN, TAUGHT, Statistics, new_statistics, with_classes
+from ccmem.readout._sums import RunningSums, softmax
+
+FEW_COLUMNS = 32
+"""Largest number of columns for which forgetting is chosen by evidence; each row then costs d^3 / 6 steps per class."""
+_NUMPY_BUFFERS = 25_000
+"""Floats that numpy allocates to convert arrays piece by piece."""
+_LARGEST = 1e70
+"""Largest absolute value allowed with few columns: its fourth power is still finite."""
+
+
+class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Discriminant analysis for streams: tracks drift if columns are few; the order of classes causes no forgetting.
+
+    For informative features: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network, sensor readings,
+    columns of a table in any units. New classes may appear at any time; rows without a label are skipped.
+
+    With at most 32 columns, several sets of sums with different memory lengths are kept. Each is weighted by its
+    forecasts of the latest labels, and so are archived copies of earlier sums (:mod:`ccmem.readout._following`). An
+    absent class does not decay. With more columns there is one set of running sums.
+
+    Parameters
+    ----------
+    n_axes : int, default=20
+        Number of principal axes kept per class (k). They take n_axes x d floats per class.
+    own_share : float, default=0.4
+        Weight of a class's covariance; the rest is the weight of the shared covariance. 0 gives linear discriminant
+        analysis.
+    ridge : float, default=0.02
+        Fraction added to every variance: of that variance if columns are few, otherwise of the mean variance.
+    buffer_rows : int, default=64
+        Number of rows that are added to the sums together. Small buffers are slower; results hardly change.
+    forgetting : "auto" or "none", default="auto"
+        "auto" tracks drift if columns are few; "none" always keeps one set of running sums.
+    priors : "equal" or "stream", default="equal"
+        Class priors: equal, or recent class frequencies (with forgetting="none": frequencies in the whole stream).
+        Keep them equal if classes arrive one after the other and all of them will be predicted later.
+    autoregressive : bool, default=False
+        True to condition the priors on the previous label: recent frequencies after that label. For streams whose
+        labels arrive before the next row is predicted; needs forgetting.
+    unlabeled : label or None, default=None
+        A value of ``y`` that also means "no label", besides None and NaN.
+
+    Attributes
+    ----------
+    classes_ : array of the labels seen or announced so far, sorted.
+    class_counts_, means_ : number of rows of each class, and their mean; copies.
+    temperature_ : float, divisor of the scores before the softmax.
+    n_floats_ : int, number of floats kept, including the buffer.
+    working_floats_ : int, number of temporary floats needed to learn or predict.
+    n_samples_seen_, n_samples_taught_ : number of rows seen, and of rows with a label.
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_axes": integer(1),
+        "own_share": number(0.0, 1.0, open_above=True),
+        "ridge": number(0.0, open_below=True, open_above=True),
+        "buffer_rows": integer(1),
+        "forgetting": choice("auto", "none"),
+        "priors": choice("equal", "stream"),
+        "autoregressive": boolean(),
+    }
+    _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes")
+    _state: Statistics | Following
+    _made: list[Any]
+    """Cached rule of the running sums and its parameters; computed on demand, dropped when rows are learned."""
+    classes_: Any
+
+    def __init__(
+        self,
+        n_axes: int = 20,
+        *,
+        own_share: float = 0.4,
+        ridge: float = 0.02,
+        buffer_rows: int = 64,
+        forgetting: str = "auto",
+        priors: str = "equal",
+        autoregressive: bool = False,
+        unlabeled: Any = None,
+    ) -> None:
+        self.n_axes = n_axes
+        self.own_share = own_share
+        self.ridge = ridge
+        self.buffer_rows = buffer_rows
+        self.forgetting = forgetting
+        self.priors = priors
+        self.autoregressive = autoregressive
+        self.unlabeled = unlabeled
+
+    # Learning ----------------------------------------------------------------------------------------------------
+
+    @learning
+    def fit(self, X: Any, y: Any) -> Self:
+        """Reset, then learn the rows of ``X`` and their labels, in one pass."""
+        if y is None:
+            raise ValueError(
+                "DiscriminantClassifier.fit requires y to be passed, but the target y is None; "
+                "use partial_fit for chunks without labels"
+            )
+        fresh = clone(self)
+        fresh._teach(X, y, None)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
+        self._adopt(fresh)
+        return self
+
+    @learning
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """Learn the rows of ``X`` that have a label; the result does not depend on chunk boundaries.
+
+        ``classes`` may announce future labels; it is optional.
+        """
+        if self.__sklearn_is_fitted__():
+            self._teach(X, y, classes)
+        else:
+            fresh = clone(self)
+            fresh._teach(X, y, classes)
+            self._adopt(fresh)
+        return self
+
+    @learning
+    def learn_one(self, x: Any, y: Any = None) -> None:
+        """Learn one sample, if it has a label."""
+        if self.__sklearn_is_fitted__() and (row := self._check_one(x)) is not None:
+            code = code_of(self, y)
+            if code is not None:
+                self._check_settings()
+                self._learn(row, np.array([code]))
+                return
+        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
+        self.partial_fit(np.asarray(x).reshape(1, -1), labels)
+
+    def _teach(self, X: Any, y: Any, classes: Any) -> None:
+        """Learn a chunk, or raise and leave the state unchanged."""
+        self._check_settings()
+        rows = self._check(X)
+        if self.__sklearn_is_fitted__() and classes is None and (codes := known_codes(self, y, len(rows))) is not None:
+            self._learn_coded(rows, codes, self.classes_)
+            return
+        labels, missing = check_labels(y, len(rows), self.unlabeled)
+        known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
+        everything = sorted_union(known, labels[~missing], np.asarray([] if classes is None else classes))
+        self._learn_coded(rows, encode_labels(labels, missing, everything), everything)
+
+    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> None:
+        """Learn a chunk whose labels are indices into the distinct ``values``, without any work per label."""
+        self._check_settings()
+        rows = self._check(X)
+        used = np.unique(codes[codes != UNLABELED])
+        everything = sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last entry serves the code of a missing label
+        places[used] = np.searchsorted(everything, values[used])
+        self._learn_coded(rows, places[codes], everything)
+
+    def _learn_coded(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
+        """Learn validated rows, or raise and leave the state unchanged."""
+        with undone_on_error(self) if len(rows) > 1 else nullcontext():
+            self._learn_all(rows, codes, classes)
+
+    def _learn_all(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
+        first = not self.__sklearn_is_fitted__()
+        known = classes[:0] if first else self.classes_
+        places = np.searchsorted(classes, known.astype(classes.dtype))
+        if first:
+            follows = self.forgetting == "auto" and rows.shape[1] <= FEW_COLUMNS
+            if self.autoregressive and not follows:
+                raise ValueError(
+                    f"DiscriminantClassifier: autoregressive=True needs forgetting='auto' and at most {FEW_COLUMNS} "
+                    f"columns; there are {rows.shape[1]}"
+                )
+            state = (
+                following.new_following(rows.shape[1])
+                if follows
+                else new_statistics(rows.shape[1], int(self.n_axes), int(self.buffer_rows))
+            )
+        else:
+            state = self._state
+        if isinstance(state, Following):
+            self._state = following.with_more_classes(state, places, len(classes))
+        else:
+            self._state = with_classes(state, places, len(classes))
+        self.classes_, self._began_with = classes, self._shape()
+        self._learn(rows, codes)
+
+    def _learn(self, rows: FloatArray, codes: IntArray) -> None:
+        if isinstance(self._state, Following):
+            settings = float(self.own_share), float(self.ridge), float(self.n_axes)
+            following.learn_rows(self._state, rows, codes, settings, self._prior_mode())
+        else:
+            self._learn_sums(rows, codes)
+
+    def _prior_mode(self) -> int:
+        return PREVIOUS if self.autoregressive else STREAM if self.priors == "stream" else EQUAL
+
+    @learning
+    def _widen(self, n_features: int) -> None:
+        """Add columns that were 0 in all earlier rows."""
+        if not isinstance(self._state, Following):
+            raise ValueError(
+                "DiscriminantClassifier: without forgetting, or with many columns, none can be added later"
+            )
+        self._state = following.with_more_columns(self._state, n_features)
+        self.n_features_in_ = n_features
+
+    # Reading -----------------------------------------------------------------------------------------------------
+
+    @reading
+    def predict(self, X: Any, reject: float | None = None) -> Any:
+        """Return the most likely label of every row.
+
+        With ``reject``, a probability, the answer is None if the most likely label is less likely than ``reject`` or,
+        with few columns, if :meth:`is_unknown` holds.
+        """
+        check_reject("DiscriminantClassifier", reject)
+        p, distances = self._answers(X)
+        labels = self.classes_[p.argmax(axis=1)]
+        if reject is None:
+            return labels
+        unknown = False if distances is None else self.is_unknown(X)
+        return rejected(labels, (p.max(axis=1) < reject) | unknown)
+
+    @reading
+    def predict_one(self, x: Any) -> Any:
+        """Return the most likely label of one sample."""
+        self._require_classes()
+        row = self._check_one(x)
+        p, _ = self._answers(np.asarray(x).reshape(1, -1)) if row is None else self._answers_to_rows(row)
+        return self.classes_[p[0].argmax()]
+
+    @reading
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every class for every row."""
+        return self._answers(X)[0]
+
+    @reading
+    def is_unknown(self, X: Any, level: float = 1e-3) -> BoolArray:
+        """Return True for rows farther from every class than a share 1 - ``level`` of rows are from their own class."""
+        distances = self._answers(X)[1]
+        if not isinstance(self._state, Following) or distances is None:
+            raise ValueError(
+                "DiscriminantClassifier: is_unknown needs distances to classes, which only forgetting='auto' with at "
+                f"most {FEW_COLUMNS} columns has"
+            )
+        _, middle, variance = self._state.typical
+        if not variance > 0:
+            return np.zeros(len(distances), np.bool_)
+        return np.asarray(np.log(distances + 1e-30) > middle + NormalDist().inv_cdf(1.0 - level) * np.sqrt(variance))
+
+    def _answers(self, X: Any) -> tuple[FloatArray, FloatArray | None]:
+        self._require_classes()
+        return self._answers_to_rows(self._check(X))
+
+    def _answers_to_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Return class probabilities of validated rows, and squared distances to the nearest class if available."""
+        if isinstance(self._state, Following):
+            return following.probabilities(self._state, rows, self._prior_mode())
+        found = self._score(rows)
+        if self.priors == "stream":
+            with np.errstate(divide="ignore"):  # a class that was announced but never seen has log prior -inf
+                found = found - 2.0 * self.temperature_ * np.log(self._state.counts / max(self._state.counts.sum(), 1))
+        return softmax(-found / (2.0 * self.temperature_)), None
+
+    @property
+    @reading
+    def class_counts_(self) -> IntArray:
+        """Number of rows of each class."""
+        self._require_start()
+        return self._taken_in().counts.copy()
+
+    @property
+    @reading
+    def means_(self) -> FloatArray:
+        """Mean of the rows of each class, an array of shape (n_classes, n_features_in_)."""
+        self._require_start()
+        state = self._taken_in()
+        return state.means[:, 0].T.copy() if isinstance(state, Following) else state.classes[:, 0]
+
+    def _taken_in(self) -> Statistics | Following:
+        return self._state if isinstance(self._state, Following) else self._copied_without_buffer(taken_in=True)
+
+    @property
+    def temperature_(self) -> float:
+        """Temperature that divides the scores; with several forecasters, that of the one with the largest weight."""
+        self._require_start()
+        if isinstance(self._state, Following):
+            n = len(following.WINDOWS) + int(self._state.counters[following.ARCHIVE])
+            return float(np.exp(self._state.calibration[self._state.evidence[0, :n].argmax(), 0]))
+        return float(np.exp(self._state.calibration[0]))
+
+    @property
+    def n_floats_(self) -> int:
+        """Number of floats kept, including the buffer and the counts."""
+        self._require_start()
+        return sum(array.size for array in self._state)
+
+    @property
+    def working_floats_(self) -> int:
+        """Number of temporary floats needed to learn or predict, in units of float32.
+
+        An upper bound: a copy of the state (to undo a chunk that fails), a copy of the sums, and the largest of adding
+        the buffer, rotating axes and scoring a few rows.
+        """
+        self._require_start()
+        state = self._state
+        if isinstance(state, Following):
+            return 2 * state.means.size
+        n_classes, n_rows, d = state.classes.shape
+        taken_in = 2 * (len(state.buffer) + n_rows) * d
+        scored = SCORED_TOGETHER * (d + 3 * n_classes * n_rows)
+        copied = sum(array.nbytes for array in arrays_in(vars(self).values())) // 4
+        sums = state.scatter.size + state.classes.size
+        return copied + sums + max(taken_in, 6 * n_rows * d, scored) + _NUMPY_BUFFERS
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of rows seen since learning began."""
+        self._require_start()
+        return int(self._state.counters[SEEN])
+
+    @property
+    def n_samples_taught_(self) -> int:
+        """Number of rows with a label since learning began."""
+        self._require_start()
+        return int(self._state.counters[TAUGHT])
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Any) -> FloatArray:
+        """Return ``X`` as validated rows of the state's type; raise without changing the state."""
+        if self.__sklearn_is_fitted__():
+            follows = isinstance(self._state, Following)
+            with np.errstate(over="ignore"):
+                rows = check_rows(self, X, np.float64 if follows else np.float32)
+        else:
+            with columns_kept_on_error(self):
+                rows = check_rows(self, X, None)
+                follows = self.forgetting == "auto" and rows.shape[1] <= FEW_COLUMNS
+                with np.errstate(over="ignore"):
+                    rows = rows.astype(np.float64 if follows else np.float32, copy=False)
+                check_finite(rows)
+        if follows and abs(rows).max() > _LARGEST:
+            row, column = np.argwhere(abs(rows) > _LARGEST)[0]
+            raise ValueError(
+                f"Input X contains {rows[row, column]} at row {row}, column {column}, which is too large for powers "
+                "of it; rescale the data first"
+            )
+        return rows
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        """Return ``x`` as a row without copying, or None if it needs conversion."""
+        state = self._state
+        like = state.means[:, 0, 0] if isinstance(state, Following) else state.buffer[0]
+        if type(x) is not np.ndarray or x.dtype != like.dtype or x.shape != like.shape or not x.flags.carray:
+            return None
+        return x[np.newaxis] if sum_of_squares(x) < SAFE_SQUARED_NORM else None
+
+    def _require_classes(self) -> None:
+        self._require_start()
+        if self._state.counters[TAUGHT] == 0:
+            raise NotFittedError(
+                "This DiscriminantClassifier has seen no label yet; give partial_fit some labels first"
+            )
+
+    @reading
+    def _export(self) -> dict[str, Any]:
+        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
+        self._check_settings()
+        fields = {name: array for name, array in self._state._asdict().items() if name != "counters"}
+        counters = following.COUNTERS if isinstance(self._state, Following) else COUNTERS
+        return {
+            **fields,
+            "counters": dict(zip(counters, self._state.counters.tolist(), strict=True)),
+            "classes_": self.classes_,
+            "n_features_in_": int(self.n_features_in_),
+            **names,
+        }
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.readout._saved_statistics import check_statistics
+
+        check_parameters(type(self).__name__, self._rules, vars(self))
+        self._state, self.classes_, self._made = check_statistics(self, fields), fields["classes_"], []
+        self._began_with = self._shape()
+        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):
+            self._made = []

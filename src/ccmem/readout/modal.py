@@ -1,0 +1,467 @@
+"""Modal classification on top of any memory: units to labels by majority vote.
+
+Each unit counts the labels of the samples it learned; a sample's class is the majority label of its best matching unit
+(paper, section 4.4). By default the memory never sees a label, so its units do not depend on the number of labels;
+``label_use`` can change that.
+
+With several winners, each of the K best units that have votes adds its shares of the classes, weighted by
+
+    (d_best / d)^8,   d = 1 - similarity, or distance squared,
+
+which is scale-free. Shares are used instead of counts, so that units with many wins do not get more weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ccmem.base.estimator import SavedEstimator, Summarised
+from ccmem.base.memory import ChunkResult, CompetitiveMemory, seeded_clone
+from ccmem.base.times import split_times
+from ccmem.base.validation import one_row
+from ccmem.core.allocation import aligned, grown
+from ccmem.core.codes import REJECTED
+from ccmem.core.events import Event
+from ccmem.core.labels import UNLABELED, check_labels, code_of, encode_labels, known_codes, sorted_union
+from ccmem.core.locking import learning, reading, share_guard
+from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, NotFittedError, clone
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.core.undo import undone_on_error
+from ccmem.kernels.votes import count_votes, find_voters, weigh_votes
+from ccmem.readout._reject import check_reject, rejected
+from ccmem.readout.metric import SharedMetric
+
+_RULES: dict[str, Rule] = {
+    "n_winners": integer(1),
+    "balanced": boolean(),
+    "label_use": choice("readout", "merge", "guide"),
+    "metric": choice("own", "shared"),
+}
+_ROWS_AT_ONCE = 1024
+
+
+class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classifier on top of a memory: majority label of the best matching unit.
+
+    New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
+    ``unlabeled``) is skipped by the votes, but the memory learns the sample. Units without votes are not used in
+    prediction.
+
+    Parameters
+    ----------
+    memory : a competitive memory
+        Memory to read out. It is cloned, and the clone ``memory_`` learns.
+    n_winners : int, default=1
+        Number of best matching units that vote (K): 1 is the paper's rule; several votes are weighted by similarity.
+    balanced : bool, default=True
+        With several winners: True if votes are divided by class frequency, so that units shared by a common and a rare
+        class do not always predict the common one. It has no effect if all classes are equally frequent.
+    label_use : "readout", "merge" or "guide", default="readout"
+        Use of labels. "readout": only to vote, so that the units do not depend on labels. "merge": also to prefer units
+        of the same label when a bounded memory must merge. "guide": in addition, a slot rejects samples whose label
+        contradicts its clear majority. The last two need a memory that reads labels: :class:`ccmem.AdaptiveCCM`.
+    metric : "own" or "shared", default="own"
+        Distance used for prediction: that of the memory, or one that discounts the variance within units, learned
+        without labels (:mod:`ccmem.readout.metric`). "shared" keeps d (d + 1) / 2 more floats for d columns.
+    unlabeled : label or None, default=None
+        A value of ``y`` that also means "no label", such as the -1 of scikit-learn's semi-supervised estimators.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed for a memory that draws random numbers and has no ``random_state``.
+
+    Attributes
+    ----------
+    memory_ : the fitted memory.
+    classes_ : array of the labels seen so far, sorted.
+    votes_ : array of shape (n_units, n_classes), number of samples of each label that each unit has learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ccmem import IncrementalWTA, ModalClassifier
+    >>> clf = ModalClassifier(IncrementalWTA(n_units=2, learning_rate=0.1))
+    >>> X = np.array([[0.0], [10.0], [1.0], [9.0]])
+    >>> clf.partial_fit(X, ["low", "high", None, "high"]).predict([[2.0], [8.0]])
+    array(['low', 'high'], dtype=object)
+    >>> clf.partial_fit(X, None).votes_            # a chunk without labels
+    array([[0, 1],
+           [2, 0]])
+    """
+
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes",)
+    memory_: CompetitiveMemory
+    classes_: Any
+    _votes: IntArray
+    _metric: SharedMetric | None
+
+    def __init__(
+        self,
+        memory: CompetitiveMemory,
+        *,
+        n_winners: int = 1,
+        balanced: bool = True,
+        label_use: str = "readout",
+        metric: str = "own",
+        unlabeled: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.memory = memory
+        self.n_winners = n_winners
+        self.balanced = balanced
+        self.label_use = label_use
+        self.metric = metric
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+
+    @property
+    def _takes_missing(self) -> bool:
+        """True if NaN marks a missing reading: the memory supports it and no shared metric is used."""
+        return self.metric == "own" and bool(getattr(self.memory, "_takes_missing", False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
+    @learning
+    def fit(self, X: Any, y: Any, *, times: Any = None) -> Self:
+        """Reset, then learn the rows of ``X`` and their labels in order."""
+        if y is None:
+            raise ValueError(
+                "ModalClassifier.fit requires y to be passed, but the target y is None; "
+                "use partial_fit for chunks without labels"
+            )
+        fresh = clone(self)
+        fresh._teach(X, y, None, times)
+        if not len(fresh.classes_):
+            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
+        for name in ("memory_", "classes_", "_votes", "_metric"):
+            setattr(self, name, getattr(fresh, name))
+        share_guard(self, self.memory_)
+        self.memory_._notify()
+        return self
+
+    @learning
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, times: Any = None) -> Self:
+        """Learn the rows of ``X`` in order, with or without labels.
+
+        ``classes`` may announce future labels; it is optional.
+        """
+        self._teach(X, y, classes, times)
+        self.memory_._notify()
+        return self
+
+    @learning
+    def learn_many(self, X: Any, y: Any = None, *, times: Any = None) -> IntArray:
+        """Learn as :meth:`partial_fit` does; return the index of the unit that learned each row at that time, or -1."""
+        winners = self._teach(X, y, None, times).winners
+        self.memory_._notify()
+        return winners
+
+    @learning
+    def learn_one(self, x: Any, y: Any = None) -> int:
+        """Learn one sample, with or without a label; return the unit that learned it, or -1."""
+        known = hasattr(self, "memory_")
+        if known and (row := self.memory_._check_one(x)) is not None:
+            code = code_of(self, y)
+            if code is not None:
+                winner = self._learn_one(row, code)
+                self.memory_._notify()
+                return winner
+        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
+        winner = self._teach(one_row(x), labels, None).winners[0]
+        self.memory_._notify()
+        return int(winner)
+
+    @reading
+    def predict(self, X: Any, reject: float | None = None) -> Any:
+        """Return the label with most votes in each row's best matching unit or units.
+
+        With ``reject``, a share of the votes, the answer is None if the label's share is below ``reject``.
+        """
+        check_reject("ModalClassifier", reject)
+        votes = self.predict_votes(X)
+        labels = self.classes_[votes.argmax(axis=1)]
+        return labels if reject is None else rejected(labels, votes.max(axis=1) < reject * votes.sum(axis=1))
+
+    @reading
+    def predict_one(self, x: Any) -> Any:
+        """Return the label of one sample, without overhead if it needs no conversion."""
+        answering = self._answering()
+        row = self.memory_._check_one(x)
+        if row is None or self.n_winners > 1 or self._metric is not None:
+            return self.predict(np.asarray(x).reshape(1, -1))[0]
+        unit = self.memory_._winners(row, answering)[0]
+        return self.classes_[self._votes[unit].argmax()]
+
+    @reading
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the share of each class among the votes of each row's best matching unit or units."""
+        votes = self.predict_votes(X)
+        return votes / votes.sum(axis=1, keepdims=True)
+
+    @reading
+    def predict_votes(self, X: Any) -> Any:
+        """Return the votes per class of each row's best matching unit; with several winners, their weighted shares."""
+        return self._answer(X)[0]
+
+    @reading
+    def predict_units(self, X: Any) -> tuple[Any, IntArray]:
+        """Return the label of every row, and the best matching unit with votes, which provides it."""
+        votes, units = self._answer(X)
+        return self.classes_[votes.argmax(axis=1)], units
+
+    @property
+    @reading
+    def votes_(self) -> IntArray:
+        """Number of samples of each label that each unit has learned, as a copy."""
+        self._require_start()
+        return self._votes[: self.memory_.n_units_].copy()
+
+    @property
+    def n_floats_(self) -> int:
+        """Number of floats kept by the memory and the votes."""
+        self._require_start()
+        return int(self.memory_.n_floats_ + self._votes.size + (self._metric.n_floats if self._metric else 0))
+
+    @property
+    def working_floats_(self) -> int:
+        """Number of temporary floats needed to predict with a shared metric: its factor and the transformed units."""
+        self._require_start()
+        units = self.memory_.n_units_ * self.n_features_in_
+        return int(self._metric.scatter.size + units) if self._metric else 0
+
+    @property
+    def events_(self) -> list[Event]:
+        """Latest new blocks and recalls of the memory, oldest first; empty for a memory without blocks."""
+        self._require_start()
+        return list(getattr(self.memory_, "events_", ()))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of ``X``."""
+        self._require_start(AttributeError)
+        return int(self.memory_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of ``X``, if they had any."""
+        self._require_start(AttributeError)
+        return self.memory_.feature_names_in_
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _teach(self, X: Any, y: Any, classes: Any, times: Any = None) -> ChunkResult:
+        """Learn a chunk, or raise and leave the state unchanged."""
+        first = not hasattr(self, "memory_")
+        memory = self._memory_to_teach()
+        X, stamps = split_times(X, times)
+        rows = memory._check_chunk(X, missing=self._takes_missing)
+        if not first and classes is None and (codes := known_codes(self, y, len(rows))) is not None:
+            return self._learn_coded(memory, rows, codes, self.classes_)
+        labels, missing = check_labels(y, len(rows), self.unlabeled)
+        old = np.empty(0, labels.dtype) if first else self.classes_
+        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
+        codes = encode_labels(labels, missing, new_classes)
+        memory._expect_times(stamps)
+        return self._learn_coded(memory, rows, codes, new_classes)
+
+    @learning
+    def _teach_coded(
+        self, X: Any, codes: IntArray, values: Any, times: FloatArray | None = None, checked: bool = False
+    ) -> ChunkResult:
+        """Learn a chunk whose labels are indices into the distinct ``values``, without any work per label.
+
+        ``checked`` is True if a file reader has already validated the values of ``X``.
+        """
+        memory = self._memory_to_teach()
+        rows = memory._check_chunk(X, missing=self._takes_missing, checked=checked)
+        used = np.unique(codes[codes != UNLABELED])
+        new_classes = sorted_union(getattr(self, "classes_", values[:0]), values[used])
+        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last entry serves the code of a missing label
+        places[used] = np.searchsorted(new_classes, values[used])
+        memory._expect_times(times)
+        result = self._learn_coded(memory, rows, places[codes], new_classes)
+        memory._notify()
+        return result
+
+    def _memory_to_teach(self) -> CompetitiveMemory:
+        if not isinstance(self.memory, CompetitiveMemory):
+            raise TypeError(
+                f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
+                "such as AdaptiveCCM()"
+            )
+        check_parameters("ModalClassifier", _RULES, vars(self))
+        memory = self.memory_ if hasattr(self, "memory_") else seeded_clone(self.memory, self.random_state)
+        if self.label_use != "readout" and memory._labelled_kernel is None:
+            raise ValueError(
+                f"ModalClassifier: label_use={self.label_use!r} needs a memory that looks at labels, such as "
+                "AdaptiveCCM()"
+            )
+        if hasattr(self, "memory_") and (self._metric is not None) != (self.metric == "shared"):
+            raise ValueError("ModalClassifier: metric cannot change once learning has begun; call fit to start anew")
+        return memory
+
+    def _learn_coded(
+        self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any
+    ) -> ChunkResult:
+        """Learn validated rows and count their votes, or raise and leave the state unchanged."""
+        metric = vars(self).get("_metric")
+        with undone_on_error(self, memory, *([] if metric is None else [metric])) if len(rows) > 1 else nullcontext():
+            return self._learn_all(memory, rows, codes, new_classes)
+
+    def _learn_all(self, memory: CompetitiveMemory, rows: FloatArray, codes: IntArray, new_classes: Any) -> ChunkResult:
+        first = not hasattr(self, "memory_")
+        old = new_classes[:0] if first else self.classes_
+        if first:
+            self._votes = np.zeros((memory.n_units_, len(new_classes)), np.int64)
+            self._metric = SharedMetric(rows.shape[1]) if self.metric == "shared" else None
+        elif len(new_classes) > len(old):
+            votes = np.zeros((len(self._votes), len(new_classes)), np.int64)
+            votes[:, np.searchsorted(new_classes, old)] = self._votes
+            self._votes = votes
+        self.memory_, self.classes_ = memory, new_classes
+        if first:
+            share_guard(self, memory)
+        return self._learn(rows, codes)
+
+    def _learn(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
+        """Learn validated rows and count their votes."""
+        if self._metric is None:
+            result = self._learn_and_count(rows, codes)
+        else:
+            results, done = [], 0
+            while done < len(rows):
+                part = slice(done, done + self._metric.n_accepted())
+                found = self._learn_and_count(rows[part], codes[part])
+                found.unit_changes[:, 1] += done
+                results.append(found)
+                self._metric.note(rows[part], self.memory_)
+                done += len(found.winners)
+            result = ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
+        return result
+
+    def _learn_one(self, row: FloatArray, code: int) -> int:
+        """Learn a row that the memory's ``_check_one`` accepted, with the code of a known label."""
+        if self._metric is not None or self.label_use != "readout":
+            self.memory_._check_unchanged()
+            return int(self._learn(row, np.array([code])).winners[0])
+        winners, changes = self.memory_._learn_row(row)
+        self._grow()
+        if len(changes):
+            count_votes(self._votes, winners, np.array([code]), changes)
+        elif code != UNLABELED and winners[0] != REJECTED:
+            self._votes[winners[0], code] += 1
+        return int(winners[0])
+
+    def _learn_and_count(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
+        if self.label_use != "readout":
+            return self.memory_._learn(rows, self._labelled_kernel(codes))
+        result = self.memory_._learn(rows)
+        self._grow()
+        count_votes(self._votes, result.winners, codes, result.unit_changes)
+        return result
+
+    def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
+        """Return a kernel that reads the labels of a chunk and counts the votes."""
+        refusing, labelled = self.label_use == "guide", self.memory_._labelled_kernel
+        assert labelled is not None  # guaranteed by _memory_to_teach
+
+        def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
+            self._grow()
+            return labelled(state, settings, X, winners, codes[len(codes) - len(X) :], self._votes, refusing)
+
+        return learn
+
+    def _grow(self) -> None:
+        capacity = len(self.memory_._state.prototypes)
+        if len(self._votes) < capacity:
+            self._votes = grown(self._votes, capacity)
+
+    @learning
+    def _widen(self, n_features: int) -> None:
+        """Add columns; see :meth:`ccmem.base.memory.CompetitiveMemory._widen`."""
+        if self._metric is not None:
+            raise ValueError("ModalClassifier: with metric='shared' columns cannot be added; call fit to start anew")
+        self.memory_._widen(n_features)
+
+    def _answering(self) -> BoolArray:
+        """Return the units that have votes; raise if there is none."""
+        self._require_start()
+        units = np.empty(self.memory_.n_units_, np.bool_)
+        if not find_voters(self._votes, units):
+            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
+        return units
+
+    def _answer(self, X: Any) -> tuple[Any, IntArray]:
+        """Return the result of :meth:`predict_votes`, and the best unit of every row."""
+        answering = self._answering()
+        several = self.n_winners > 1 or self._metric is not None
+        rows = self.memory_._check(X, reset=False, finite=several, missing=self._takes_missing)
+        # otherwise _winners validates every value
+        if not several:
+            winners = self.memory_._winners(rows, answering)
+            return self._votes[winners], winners
+        units = np.flatnonzero(answering)
+        votes = self._votes[units].astype(np.float64)
+        shares = votes / np.maximum(self._votes.sum(axis=0), 1) if self.balanced else votes
+        shares /= shares.sum(axis=1, keepdims=True)
+        prototypes = self.memory_._state.prototypes[: self.memory_.n_units_]
+        weighed, best = np.empty((len(rows), shares.shape[1])), np.empty(len(rows), np.int64)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            if self._metric is not None:
+                scores = self._metric.distances(part, prototypes)
+            else:
+                scores = np.empty((len(part), len(prototypes)), rows.dtype)
+                self.memory_._score(part, prototypes, scores)
+            scores = np.ascontiguousarray(scores[:, units])
+            by_distance = self._metric is not None or self.memory_._by_distance
+            weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:], best[start:])
+        return weighed, units[best]
+
+    @reading
+    def _export(self) -> dict[str, Any]:
+        from ccmem.io.persistence.tensorfile import narrowed
+
+        in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
+        metric = {"metric": self._metric.export()} if self._metric is not None else {}
+        votes = narrowed(self._votes[in_use])
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": votes, **metric}
+
+    def _import(self, fields: dict[str, Any]) -> None:
+        from ccmem.base.storage import check_names, check_vector, widened
+
+        check_parameters("ModalClassifier", _RULES, vars(self))
+        shared = ("metric",) if self.metric == "shared" else ()
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes", *shared))
+        memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])
+        if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
+            raise ValueError("ModalClassifier: its memory is not a memory that has learned")
+        if not (self.unlabeled is None or isinstance(self.unlabeled, (str, int, float))):
+            raise ValueError("ModalClassifier: unlabeled is neither text nor a number")
+        check_vector("classes_", classes)
+        if not np.array_equal(np.unique(classes), classes):
+            raise ValueError("ModalClassifier: its classes are not sorted and distinct")
+        capacity = len(memory._state.prototypes)
+        needed = capacity if memory._capacity_for(0) is None else memory.n_units_
+        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape[1:] == (len(classes),)):
+            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {(needed, len(classes))}")
+        if len(votes) < needed:
+            raise ValueError(f"ModalClassifier: votes of {len(votes)} units do not fit a memory of {needed}")
+        if votes.size and votes.min() < 0:
+            raise ValueError("ModalClassifier: votes are negative")
+        self._metric = SharedMetric.imported(fields["metric"], int(memory.n_features_in_)) if shared else None
+        self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], capacity)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_votes"):  # an unpickled array may be a read-only memory map, but learning writes to it
+            self._votes = aligned(self._votes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "memory_")

@@ -1,0 +1,133 @@
+"""Scale: very many rows in pieces, very many columns, very many blocks and events on the live page.
+
+    python -m studies.scale rows --rows 1e9 --piece 1e7      (resumes where it stopped)
+    python -m studies.scale wide --columns 10000
+    python -m studies.scale page --blocks 10000 --events 1000000
+    python -m studies.fleet scale --keys 1000000             (keys of a fleet)
+    python -m studies.fleet kills plain --kills 200          (kills of a fleet; also dask, spark)
+
+Each appends a line of JSON to studies/evidence/reliability/scale.jsonl, with the commit it ran on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ccmem
+from ccmem.app.watching.observer import Observer
+from ccmem.core.events import Event
+
+EVIDENCE = Path(__file__).parent / "evidence" / "reliability" / "scale.jsonl"
+_CHUNK = 50_000
+
+
+def _regimes(first: int, n_rows: int, segment: int = 100_000) -> np.ndarray:
+    """Return rows ``first`` and following of a stream of four regimes in turn, the same however it is cut."""
+    centres = np.random.default_rng(0).normal(size=(4, 8)) * 3
+    noise = np.random.default_rng([1, first]).normal(0, 0.3, (n_rows, 8))
+    return centres[np.arange(first, first + n_rows) // segment % 4] + noise
+
+
+def rows(args: argparse.Namespace) -> dict[str, Any]:
+    """Learn a stream in pieces, each from the checkpoint of the one before; memory and blocks must not grow."""
+    checkpoint = Path(args.checkpoint)
+    memory = ccmem.load(checkpoint) if checkpoint.exists() else ccmem.AdaptiveCCM()
+    first = memory.n_samples_seen_ if checkpoint.exists() else 0
+    pieces = []
+    while first < args.rows:
+        began, spent = time.process_time(), 0.0
+        last = min(first + int(args.piece), int(args.rows))
+        for start in range(first, last, _CHUNK):
+            X = _regimes(start, min(_CHUNK, last - start))
+            before = time.process_time()
+            memory.partial_fit(X)
+            spent += time.process_time() - before
+        memory.save(checkpoint)
+        memory = ccmem.load(checkpoint)
+        pieces.append(
+            {
+                "rows": last,
+                "rows_per_processor_second": round((last - first) / spent),
+                "processor_s": round(time.process_time() - began, 1),
+                "peak_MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+                "checkpoint_bytes": checkpoint.stat().st_size,
+                "blocks": memory.n_blocks_,
+                "events": len(memory.events_),
+            }
+        )
+        print(json.dumps(pieces[-1]), flush=True)
+        first = last
+    centres = np.random.default_rng(0).normal(size=(4, 8))
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)  # prototypes have length 1
+    error = np.abs(memory.prototypes_[memory.predict(centres)] - centres).max()
+    return {"rows": int(args.rows), "pieces": pieces, "largest_error_of_a_direction": round(float(error), 3)}
+
+
+def wide(args: argparse.Namespace) -> dict[str, Any]:
+    """Learn, save and load rows of very many columns with every kind of memory."""
+    rng, found = np.random.default_rng(0), {}
+    X = rng.normal(size=(2, args.columns))[np.arange(400) // 200] + rng.normal(0, 0.1, (400, args.columns))
+    for memory in (ccmem.AdaptiveCCM(n_slots=4), ccmem.CCM(n_slots=4), ccmem.IncrementalWTA(4), ccmem.ARTC2A(8)):
+        before = time.process_time()
+        memory.partial_fit(X)
+        spent = time.process_time() - before
+        with tempfile.TemporaryDirectory() as folder:
+            memory.save(Path(folder) / "m")
+            same = (ccmem.load(Path(folder) / "m").predict(X) == memory.predict(X)).all()
+        found[type(memory).__name__] = {"processor_s": round(spent, 3), "units": memory.n_units_, "loads": bool(same)}
+    return {"columns": args.columns, "models": found}
+
+
+def page(args: argparse.Namespace) -> dict[str, Any]:
+    """Show a memory of very many blocks that has told very many events."""
+    memory = ccmem.CCM(n_slots=1, alarm_limit=0, recall_limit=0, commit_limit=0, vigilance=0.999, random_state=0)
+    X = np.random.default_rng(0).normal(size=(args.blocks, 16))
+    before = time.process_time()
+    memory.partial_fit(np.repeat(X, 3, axis=0))
+    learned = time.process_time() - before
+    observer = Observer(lambda: memory, title="scale")
+    events = [Event("recall", step, 0, step % memory.n_blocks_, 1) for step in range(memory.n_samples_seen_)]
+    for start in range(0, args.events, len(events)):
+        memory._history.extend(events[: args.events - start])
+    before = time.process_time()
+    observer.look()
+    answer = json.dumps(observer.update(), allow_nan=False)
+    return {
+        "blocks": memory.n_blocks_,
+        "events": args.events,
+        "learning_s": round(learned, 1),
+        "update_ms": round(1e3 * (time.process_time() - before), 1),
+        "update_bytes": len(answer),
+        "peak_MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rows", "wide", "page"])
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--piece", type=float, default=2e6)
+    parser.add_argument("--checkpoint", default="scale.safetensors")
+    parser.add_argument("--columns", type=int, default=10_000)
+    parser.add_argument("--blocks", type=int, default=10_000)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    args = parser.parse_args()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    facts = {"what": args.what, "commit": commit, **globals()[args.what](args)}
+    print(json.dumps(facts))
+    with EVIDENCE.open("a") as file:
+        file.write(json.dumps(facts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Reference implementations of the models in plain numpy, one per file, written from their equations."""

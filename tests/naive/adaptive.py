@@ -1,0 +1,308 @@
+"""AdaptiveCCM row by row in plain numpy: batches, evidence, learning and slots; decisions as in the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmem.kernels import plain
+from ccmem.models.adaptive import state as names
+from ccmem.models.adaptive.cold import decide, drift_scales, list_members
+
+TINY = names.TINY
+
+
+def features(rows: Any, before: Any, reference: Any) -> Any:
+    """Mean, spread and error of the spread of every column of a batch that follows the row ``before``."""
+    n = len(rows)
+    steps = np.diff(np.vstack([before, rows]), axis=0) ** 2
+    variance = steps.sum(axis=0) / (2 * n)
+    count = 4 * n * n * variance**2 / np.maximum((steps**2).sum(axis=0), TINY)
+    share = np.clip((1 - count / n) / (4 * np.maximum(count - 2, 0.01)), 0.5 / n, 1.0)
+    mean = np.where(variance > 0, reference + (rows - reference).sum(axis=0) / n, rows[-1])
+    return np.stack([mean, np.sqrt(variance), np.where(variance > 0, variance * share, 0.0)])
+
+
+class Naive:
+    """A stream of batches, newest first in ``ring``, beside a state of the package that holds everything else."""
+
+    def __init__(self, memory: Any, width: int, dtype: Any) -> None:
+        self.memory, self.q = memory, memory._settings()
+        self.state = memory._new_state(width, np.dtype(dtype), np.random.default_rng(0))
+        self.state = self.state._replace(
+            prototypes=np.zeros((2000, width), dtype), unit_blocks=np.zeros(2000, np.int64)
+        )
+        self.state = self.state._replace(members=np.zeros(2000, np.int64), journal=np.zeros((500, 7), np.int64))
+        self.ring: list[Any] = []
+        self.units: list[dict[str, Any]] = []
+
+    def value(self, *counters: str) -> Any:
+        found = [float(self.state.counters[getattr(names, name)]) for name in counters]
+        return found if len(found) > 1 else found[0]
+
+    def noise(self) -> Any:
+        _, noise, _ = names.block_values(self.state, int(self.value("POINTER")))
+        return noise, self.state.stream[names.REFERENCE : names.REFERENCE + 2]
+
+    def phi(self, w: int) -> Any:
+        """Weight of the deviation before a window in the prediction of its mean."""
+        s, n = self.state.stream, self.value("WATCHED")
+        product, power = s[names.PRODUCT : names.PRODUCT + 2], s[names.POWER : names.POWER + 2]
+        phi = np.where(power > 0, product / np.where(power > 0, power, 1.0), 0.0)
+        phi = np.minimum(np.maximum(phi, 0.0) * n / (n + self.q.prior_count), 0.95)
+        return phi * (1 - phi**w) / (w * (1 - phi)) if w > 1 else phi
+
+    def bayes_factors(self, i: int, home: bool = False) -> Any:
+        """Bayes factor of every feature for the latest 2^i batches."""
+        q, s, w = self.q, self.state.stream, 1 << i
+        n, age, kept = self.value("WATCHED", "AGE", "KEPT")
+        error, level = self.noise()
+        level = s[names.HOME : names.HOME + 2] if home else level
+        window = np.array(self.ring[:w])
+        x = window[:, :2] - level
+        shift = np.zeros_like(level)
+        if kept >= w and not home:
+            mean, predicted = x.mean(axis=0), self.phi(w) * (self.ring[w][:2] - level)
+            shift = np.where(mean * predicted <= 0, 0.0, np.where(abs(predicted) < abs(mean), predicted, mean))
+        x = x - shift
+        away = x.mean(axis=0)
+        if w > 1:
+            order = np.argsort(-abs(x), axis=0, kind="stable")
+            top, second = (np.take_along_axis(x, order[k : k + 1], 0)[0] for k in (0, 1))
+            away = away + (np.where(second * top > 0, second, 0.0) - top) / w
+        own = np.stack([(window[:, 1] ** 2).sum(axis=0) / q.batch, window[:, 2].sum(axis=0)]) / w**2
+        one = error + q.rounding * level**2 + TINY
+        variance = np.maximum(drift_scales(self.state, q)[:, i] * one * (1 + w / age), own)
+        drift = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)[:, 0]
+        left = np.maximum(s[names.RESIDUAL : names.RESIDUAL + 2], 0) * n / (n + q.prior_count) / np.maximum(drift, 0.01)
+        left = np.minimum(left, 0.95)
+        nu, tau = 2 + n * (1 - left) / (1 + left), 1 + q.prior_scale
+        z2 = np.minimum(away**2 / variance, 1e12)
+        return np.exp(np.minimum((nu + 1) / 2 * np.log((nu + z2) / (nu + z2 / tau)) - np.log(tau) / 2, 60.0))
+
+    def evidence(self, i: int, home: bool = False) -> tuple[float, float]:
+        """Evidence of all features, and the mixture statistic."""
+        q, scalars, n = self.q, self.state.scalars, self.value("WATCHED")
+        factors = self.bayes_factors(i, home).ravel()
+        share = len(factors) ** -0.5
+        mixture = float(np.log(1 - share + share * factors).sum())
+        x = (mixture - max(scalars[names.MEAN], scalars[names.MEAN + i])) / max(
+            1.0, q.mixture_scale * self.deviation(i)
+        )
+        k = n / 2 + 2
+        return max(float(np.log(factors.mean())), k * np.log(1 + x / k) if x > 0 else x), mixture
+
+    def deviation(self, i: int) -> float:
+        scalars, prior = self.state.scalars, self.q.mixture_prior * 2 * self.state.stream.shape[1]
+        variances = [
+            (scalars[names.COUNT + k] * scalars[names.VARIANCE + k] + 4 * prior) / (scalars[names.COUNT + k] + 4)
+            for k in (0, i)
+        ]
+        return float(np.sqrt(max(variances)))
+
+    def calibrate(self, i: int, mixture: float) -> None:
+        scalars = self.state.scalars
+        n = min(scalars[names.COUNT + i] + 1, self.q.stream_span)
+        gain = mixture - scalars[names.MEAN + i]
+        if n > 2:
+            gain = min(gain, 3 * self.deviation(i))
+        scalars[names.COUNT + i] = n
+        scalars[names.MEAN + i] += gain / n
+        scalars[names.VARIANCE + i] += (gain**2 * (1 - 1 / n) - scalars[names.VARIANCE + i]) / n
+
+    def learn(self) -> None:
+        """Learn the oldest batch that waits."""
+        q, s, c = self.q, self.state.stream, self.state.counters
+        waiting, n, age = int(self.value("WAITING")), self.value("WATCHED"), self.value("AGE")
+        error, level = self.noise()
+        one = error + q.rounding * level**2 + TINY
+        unit, drift = one * (1 + 1 / age), s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)
+        scales, spans = drift_scales(self.state, q), min(n + 1, q.stream_span)
+        oldest, second, third = (self.ring[waiting - k][:2] - level for k in range(3))
+        weights = {w: self.phi(w) for w in (1, 2, 4, 8)}
+        for i in range(3):
+            w = 1 << i
+            if w > waiting:
+                drift[:, i] = drift[:, i - 1]
+                continue
+            away = np.mean([b[:2] - level for b in self.ring[waiting - w : waiting]], axis=0)
+            predicted = weights[w] * oldest
+            away = away - np.where(away * predicted <= 0, 0.0, np.where(abs(predicted) < abs(away), predicted, away))
+            square = np.minimum(away**2 / (one * (1 + w / age)), q.cap * scales[:, i])
+            drift[:, i] += (square - drift[:, i]) / spans
+        limit = 4 * np.sqrt(np.maximum(drift[:, 0], 1) * unit)
+        a, b = np.clip(oldest, -limit, limit), np.clip(second, -limit, limit)
+        ends = [np.clip(y - weights[1] * x, -limit, limit) for x, y in ((oldest, second), (second, third))]
+        for row, term in ((names.PRODUCT, a * b), (names.POWER, a * a), (names.RESIDUAL, ends[0] * ends[1])):
+            s[row : row + 2] += (term / unit - s[row : row + 2]) / spans
+        block = int(self.value("POINTER"))
+        levels, noise, sway = names.block_values(self.state, block)
+        span, old = min(self.state.ages[block] + 1, q.block_span), self.ring[waiting]
+        away = old[:2] - levels
+        sway += (away**2 * (1 - 1 / span) - sway) / span
+        levels += away / span
+        level += (old[:2] - level) / min(age + 1, q.reference_span)
+        if self.state.ages[block] < q.young:
+            s[names.HOME : names.HOME + 2] = levels
+        noise += (np.stack([old[1] ** 2 / q.batch, old[2]]) - noise) / span
+        self.state.ages[block] = span
+        c[names.WATCHED] += 1
+        c[names.AGE] += 1
+
+    def begin(self) -> None:
+        """Let the first batch of all be block 0."""
+        s, new = self.state.stream, self.ring[0]
+        for row in (names.REFERENCE, names.HOME):
+            s[row : row + 2] = new[:2]
+        s[names.DRIFT : names.DRIFT + 6] = np.tile(0.5 ** np.arange(3), 2)[:, None]
+        self.state.blocks[0] = [new[0], new[1], new[1] ** 2 / self.q.batch, new[2], 0 * new[0], 0 * new[0]]
+        self.ring = [np.vstack([new[:2], new[2:]])] * names.RING
+        self.state.counters[names.AGE], self.state.ages[0] = 1, 1.0
+
+    def judge(self) -> None:
+        """Test the windows; raise an alarm, or learn."""
+        q, c, scalars = self.q, self.state.counters, self.state.scalars
+        n, waiting = self.value("WATCHED", "WAITING")
+        most, mixtures = -np.inf, {}
+        for i in range(4):
+            w = 1 << i
+            if waiting >= w - 1 and (w < names.RING or c[names.N_BATCHES] % 2 == 0):
+                evidence, mixtures[i] = self.evidence(i)
+                if n >= names.RING:
+                    most = max(most, evidence)
+                    if w > 1 and evidence > q.threshold:
+                        scalars[names.EVIDENCE], c[names.WINDOW], c[names.FRESH] = evidence, w, w - 1
+                        c[names.ALARM], c[names.DOUBT], c[names.STATUS] = (w - 1) * q.batch, 0, names.ALARMED
+                        return
+        c[names.DOUBT] = most > q.threshold / 2
+        if not c[names.DOUBT] or n > q.young:
+            for i, mixture in mixtures.items():
+                self.calibrate(i, mixture)
+        if waiting < (names.RING if n >= names.RING else names.RING // 2):
+            c[names.WAITING] += 1
+            return
+        if n >= names.RING and c[names.BLOCKS] > 1 and c[names.N_BATCHES] == 0:
+            evidence, _ = self.evidence(3, home=True)
+            if evidence > q.threshold:
+                scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.AWAY
+        self.learn()
+
+    def close(self, rows: Any, before: Any) -> None:
+        """Take a batch into account, and a decision if one is due."""
+        s, c = self.state.stream, self.state.counters
+        c[names.N_BATCHES] = (c[names.N_BATCHES] + 1) % names.RING
+        self.ring = [features(rows, before, s[names.REFERENCE]), *self.ring][: names.RING + 1]
+        if c[names.ALARM]:
+            c[names.FRESH] += 1
+            c[names.STATUS] = names.GATHERING
+        elif c[names.AGE] == 0:
+            self.begin()
+        else:
+            self.judge()
+        c[names.KEPT] = min(c[names.KEPT] + 1, names.RING)
+        self.ring = self.ring[: names.RING]
+        self.scatter()
+
+    def scatter(self) -> None:
+        levels, noise, sway = names.block_values(self.state, int(self.value("POINTER")))
+        variance = square = 0.0
+        for j in range(levels.shape[1]):
+            variance += self.q.batch * noise[0, j] + sway[0, j]
+            square += levels[0, j] * levels[0, j]
+        self.state.scalars[names.SCATTER] = variance / max(variance + square, TINY)
+
+    def decide(self) -> None:
+        """Let the package decide: it reads the ring and the units' blocks."""
+        c = self.state.counters
+        if not c[names.STATUS]:
+            return
+        c[names.LATEST] = names.RING - 1
+        self.state.stream[names.BATCHES :] = np.concatenate(
+            (self.ring + [0 * self.ring[0]] * names.RING)[: names.RING][::-1]
+        )
+        c[1] = len(self.units)
+        self.state.unit_blocks[: len(self.units)] = [unit["block"] for unit in self.units]
+        self.state = decide(self.state, self.q)
+
+    def place(self, x: Any) -> int:
+        """Let a slot learn ``x``; the index of the slot."""
+        q, scatter, pointer = self.q, self.state.scalars[names.SCATTER], int(self.value("POINTER"))
+        scale = 1.0 / np.sqrt(plain.dot(x, x))
+        kind, members = x.dtype.type, [i for i, unit in enumerate(self.units) if unit["block"] == pointer]
+        match = {i: plain.dot(self.units[i]["M"], x) * scale for i in members}
+        best = max(members, key=lambda i: (match[i], -i), default=-1)
+        share = max(1, q.max_units // int(self.value("BLOCKS"))) if q.max_units else 0
+        room = len(members) < q.n_slots
+        if q.max_units:
+            room = len(self.units) < q.max_units or len(members) < share
+        if room and best >= 0:
+            far = 1.0 - match[best]
+            room = far > q.spacing * scatter + 1e-6 and (
+                len(members) < q.n_slots or self.units[best]["wins"] * far > q.growth * scatter
+            )
+        if room:
+            best = len(self.units)
+            self.units.append({"M": kind(scale) * x, "wins": 0, "block": pointer, "rate": q.learning_rate})
+        else:
+            unit = self.units[best]
+            moved = kind(1.0 - unit["rate"]) * unit["M"] + kind(unit["rate"] * scale) * x
+            unit["M"] = plain.renormalised(moved, 0.0)
+        self.units[best]["wins"] += 1
+        self.units[best]["rate"] = 1.0 / (1.0 / q.learning_rate + 0.5 * self.units[best]["wins"])
+        if q.max_units and len(self.units) > q.max_units:
+            self.merge(share)
+        return best
+
+    def merge(self, share: int) -> None:
+        """Merge the cheapest pair of a block with more than its share; the last unit moves into the gap."""
+        sizes = np.bincount([unit["block"] for unit in self.units])
+        costs = {}
+        for i, a in enumerate(self.units):
+            for j, b in enumerate(self.units[i + 1 :], i + 1):
+                if a["block"] == b["block"] and sizes[a["block"]] > share:
+                    weight = a["wins"] * b["wins"] / max(a["wins"] + b["wins"], 1)
+                    costs[i, j] = weight * max(0.0, 1.0 - plain.dot(a["M"], b["M"]))
+        i, j = min(costs, key=lambda pair: (costs[pair], pair))
+        a, b = self.units[i], self.units[j]
+        total = a["wins"] + b["wins"]
+        step = a["M"].dtype.type(b["wins"] / max(total, 1))
+        a["M"] = plain.renormalised(a["M"] + step * (b["M"] - a["M"]), 0.0)
+        a["wins"], a["rate"] = total, 1.0 / (1.0 / self.q.learning_rate + 0.5 * total)
+        last = self.units.pop()
+        if last is not b:
+            self.units[j] = last
+
+
+def naive(X: Any, memory: Any) -> dict[str, Any]:
+    """What a memory with the parameters of ``memory`` makes of a stream without missing readings."""
+    twin = Naive(memory, X.shape[1], X.dtype)
+    batch, winners = twin.q.batch, []
+    c = twin.state.counters
+    for t, x in enumerate(X):
+        if t == 0:
+            twin.state.stream[names.REFERENCE] = x
+        winner = -1
+        if c[names.ALARM]:
+            c[names.ALARM] += 1
+        elif x.any() and not c[names.DOUBT]:
+            winner = twin.place(x)
+        winners.append(winner)
+        if (t + 1) % batch == 0:
+            rows = X[t + 1 - batch : t + 1].astype(float)
+            twin.close(rows, X[max(t - batch, 0)].astype(float))
+        c[0] = t + 1
+        twin.decide()
+        c = twin.state.counters
+    list_members(twin.state)
+    return {
+        "winners": winners,
+        "prototypes_": np.array([unit["M"] for unit in twin.units]),
+        "learning_rates_": [unit["rate"] for unit in twin.units],
+        "win_counts_": [unit["wins"] for unit in twin.units],
+        "unit_blocks_": [unit["block"] for unit in twin.units],
+        "n_blocks_": int(c[names.BLOCKS]),
+        "task_pointer_": int(c[names.POINTER]),
+        "alarm_": int(c[names.ALARM]),
+        "twin": twin,
+    }

@@ -1,0 +1,47 @@
+"""Reference of the discriminant rule: the equations of ccmem.readout.discriminant, one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmem.core.typing import FloatArray, IntArray
+
+
+def naive(
+    X: FloatArray, codes: IntArray, Q: FloatArray, *, n_axes: int, own_share: float, ridge: float, buffer_rows: int
+) -> FloatArray:
+    """Return g_c, less what all classes share, of the rows of ``Q`` after learning ``X``."""
+    X, Q = X.astype(np.float64), Q.astype(np.float64)
+    n, d, n_classes = len(X), X.shape[1], int(codes.max()) + 1
+    m = [X[codes == c].mean(axis=0) for c in range(n_classes)]
+    deviations = np.array([x - m[c] for x, c in zip(X, codes, strict=True)])
+    W = deviations.T @ deviations / n
+    s2 = np.trace(W) / d
+
+    def largest(scatter: FloatArray) -> FloatArray:
+        values, vectors = np.linalg.eigh(scatter)
+        keep = np.argsort(values)[::-1][:n_axes]
+        return (vectors[:, keep] * np.maximum(values[keep], 0)) @ vectors[:, keep].T
+
+    A = [np.zeros((d, d)) for _ in m]
+    for end in range(buffer_rows, n + buffer_rows, buffer_rows):
+        start, end = end - buffer_rows, min(end, n)
+        for c in np.unique(codes[start:end]):
+            before, now = X[:start][codes[:start] == c], X[start:end][codes[start:end] == c]
+            scatter = (now - now.mean(0)).T @ (now - now.mean(0))
+            if len(before):
+                step = now.mean(0) - before.mean(0)
+                scatter += np.outer(step, step) * len(before) * len(now) / (len(before) + len(now))
+            A[c] = largest(A[c] + scatter)
+    common = np.zeros((d, d))
+    for c in range(n_classes):
+        common = largest(common + A[c])
+    B = (1 - own_share) * W + ridge * s2 * np.eye(d) if s2 > 0 else np.eye(d)
+    found = np.empty((len(Q), n_classes))
+    for c in range(n_classes):
+        n_c = int((codes == c).sum())
+        known = n_c / (n_c + n_axes)
+        S = B + own_share * largest(known * A[c] / n_c + (1 - known) * common / n)
+        difference = Q - m[c]
+        found[:, c] = (difference * np.linalg.solve(S, difference.T).T).sum(axis=1) + np.linalg.slogdet(S)[1]
+    return found
