@@ -15,7 +15,7 @@ import numpy as np
 from ccmem.core.allocation import grown
 from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
-from ccmem.core.typing import FloatArray
+from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.models.adaptive.evidence import MOST, evidence_of
 from ccmem.models.adaptive.state import (
     AGE,
@@ -70,8 +70,7 @@ def decide(state: Any, settings: Any) -> Any:
             return state
         batches = latest(state, min(fresh, RING))
         own = int(counters[POINTER])
-        reference = state.stream[REFERENCE : REFERENCE + 2]
-        found = [fit(state, settings, batches, k, reference if k == own else None) for k in range(counters[BLOCKS])]
+        found = fits(state, settings, batches, own)
         best = int(np.argmin(found))
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
@@ -123,53 +122,60 @@ def noise(state: Any, settings: Any, block: int) -> FloatArray:
     return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
 
 
-def separation(state: Any, settings: Any, block: int, drift: FloatArray) -> float:
-    """Return the mean squared z-score from a block to the nearest other block; 0 without any."""
-    level, error, _ = block_values(state, block)
-    mine, nearest = noise(state, settings, block), math.inf
-    for k in range(state.counters[BLOCKS]):
-        if k != block:
-            other, their_error, _ = block_values(state, k)
-            variance = np.maximum(drift[:, 0], 1.0) * np.maximum(mine, noise(state, settings, k))
-            z2 = np.minimum((level - other) ** 2 / variance, 1e6)
-            known = (error[0] >= 0.0) & (their_error[0] >= 0.0)
-            nearest = min(nearest, float(z2[:, known].mean()) if known.any() else 0.0)
-    return nearest if nearest < math.inf else 0.0
+def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> FloatArray:
+    """Return for every block the evidence that batches do not belong to it; block ``own`` is at the reference.
 
-
-def fit(state: Any, settings: Any, batches: FloatArray, block: int, level: FloatArray | None) -> float:
-    """Return the evidence that batches do not belong to a block (at ``level``, or at the block's own level).
-
-    The variance of a waiting block includes the error of its level, its sway, and what it may have moved meanwhile.
+    The variance of a waiting block includes the error of its level and its sway. A waiting block may also have moved
+    meanwhile, by a tenth of the way to the next nearest block.
     """
-    n, window = len(batches), _window(len(batches))
-    known, error, sway = block_values(state, block)
-    drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
-    one = noise(state, settings, block)
+    n, blocks, counters = len(batches), int(state.counters[BLOCKS]), state.counters
+    levels, error, sway = state.blocks[:blocks].reshape(blocks, 3, 2, -1).transpose(1, 0, 2, 3)
+    drift, age = drift_scales(state, settings), np.maximum(state.ages[:blocks], 1.0)[:, None, None]
+    one = np.maximum(error, 0.0) + settings.rounding * levels**2 + TINY
     first = np.maximum(drift[:, 0], 1.0) * one
-    variance = _drift_of(drift, n) * one + first / age + np.maximum(sway - first * (1.0 + 3.0 / math.sqrt(age)), 0.0)
+    variance = _drift_of(drift, n) * one + first / age + np.maximum(sway - first * (1.0 + 3.0 / np.sqrt(age)), 0.0)
     variance = np.maximum(variance, errors(batches, settings) / n)
-    if level is None:
-        level = known
-        variance = variance * (1.0 + settings.moved * separation(state, settings, block, drift))
-    z2 = np.minimum(_trimmed(batches[:, :2] - level) ** 2 / variance, MOST)
-    silent = error[0] < 0.0  # a column that the block has never had a reading of says nothing
+    if own >= 0:
+        levels = levels.copy()
+        levels[own] = state.stream[REFERENCE : REFERENCE + 2]
+    z2 = np.minimum((_trimmed(batches[:, :2], levels) - levels) ** 2 / variance, MOST)
+    silent = error[:, 0] < 0.0  # a column that the block has never had a reading of says nothing
     if len(state.gaps):
         silent = silent | (state.gaps[GAP] >= n * settings.batch)
-    watched, nu = float(state.counters[WATCHED]), np.full(z2.size, 5.0 + min(age, float(state.counters[WATCHED])))
-    return float(
-        evidence_of(
-            z2.ravel(), nu, np.empty(z2.size), np.where(np.tile(silent, 2), -1.0, 0.0), state.scalars, window, watched,
-            settings.prior_scale, settings.mixture_prior, settings.mixture_scale,
-        )
+    silent = np.concatenate([silent, silent], axis=1)
+    z2 = np.where(silent, 0.0, z2.reshape(blocks, -1))
+    z2 /= 1.0 + settings.moved * _next_nearest(z2, silent, own)[:, None]
+    nu = 5.0 + np.minimum(age[:, 0, 0], float(counters[WATCHED]))
+    found = np.empty(blocks)
+    evidence_of(
+        found, z2, nu, silent, state.scalars, _window(n), float(counters[WATCHED]), settings.prior_scale,
+        settings.mixture_prior, settings.mixture_scale,
     )  # fmt: skip
+    return found
 
 
-def _trimmed(deviations: FloatArray) -> FloatArray:
-    """Return the mean deviation of a window, its furthest batch replaced by the second furthest, or by none."""
-    order = np.argsort(-np.abs(deviations), axis=0, kind="stable")
-    top, second = (np.take_along_axis(deviations, order[k : k + 1], 0)[0] for k in (0, 1))
-    mean: FloatArray = deviations.mean(axis=0) + (np.where(second * top > 0.0, second, 0.0) - top) / len(deviations)
+def _next_nearest(z2: FloatArray, silent: BoolArray, own: int) -> FloatArray:
+    """Return the mean squared z-score of the nearest block other than each block; 0 for block ``own``."""
+    apart = np.minimum(z2, 1e6).sum(axis=1) / np.maximum((~silent).sum(axis=1), 1)
+    order = np.argsort(apart, kind="stable")
+    nearest = np.full(len(apart), apart[order[0]])
+    nearest[order[0]] = apart[order[1]] if len(apart) > 1 else 0.0
+    if own >= 0:
+        nearest[own] = 0.0
+    return nearest
+
+
+def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return the mean of a window, the batch furthest from a level replaced by the second furthest.
+
+    If the two lie on different sides of the level, the level replaces the furthest.
+    """
+    ranked = np.sort(batches, axis=0)
+    low, high = ranked[0] - levels, ranked[-1] - levels
+    top = np.where(np.abs(high) >= np.abs(low), high, low)
+    inner, outer = np.where(top == high, ranked[-2] - levels, ranked[1] - levels), np.where(top == high, low, high)
+    second = np.where(np.abs(inner) >= np.abs(outer), inner, outer)
+    mean: FloatArray = batches.mean(axis=0) + (np.where(second * top > 0.0, second, 0.0) - top) / len(batches)
     return mean
 
 
@@ -178,7 +184,7 @@ def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     counters, stream, n = state.counters, state.stream, len(batches)
     level, error, _ = block_values(state, block)
     drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
-    one, mean = noise(state, settings, block), level + _trimmed(batches[:, :2] - level)
+    one, mean = noise(state, settings, block), _trimmed(batches[:, :2], level)
     z2 = (mean - level) ** 2 / (_drift_of(drift, n) * one + np.maximum(drift[:, 0], 1.0) * one / age)
     known = error[0] >= 0.0
     average = float(np.minimum(z2[:, known], _SAME_LEVEL).mean()) if known.any() else 0.0
@@ -264,14 +270,15 @@ def list_members(state: Any) -> None:
 def _come_home(state: Any, settings: Any) -> Any:
     """Recall a block that the stream has crept to: the latest batches fit it, and are far from where this one began."""
     own, batches = int(state.counters[POINTER]), latest(state, RING)
-    found = [fit(state, settings, batches, k, None) if k != own else math.inf for k in range(state.counters[BLOCKS])]
-    best, home = int(np.argmin(found)), state.stream[HOME : HOME + 2]
-    if (
-        found[best] > 0.5 * settings.threshold
-        or fit(state, settings, batches, own, home) - found[best] < settings.threshold
-    ):
-        return state
     level, _, sway = block_values(state, own)
+    kept, home = level.copy(), state.stream[HOME : HOME + 2]
+    level[:] = home
+    found = fits(state, settings, batches)
+    away, found[own] = found[own], math.inf
+    best = int(np.argmin(found))
+    if found[best] > 0.5 * settings.threshold or away - found[best] < settings.threshold:
+        level[:] = kept
+        return state
     level[:] = home
     np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
     state.counters[BEGAN] = max(0, state.counters[SEEN] - RING * settings.batch)

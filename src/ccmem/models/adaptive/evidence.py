@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ccmem.core.typing import FloatArray
+from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.state import COUNT, MEAN, VARIANCE
 
@@ -88,12 +88,18 @@ def combined(
 
 @kernel_in_place
 def evidence_of(
-    z2: FloatArray, nu: FloatArray, factors: FloatArray, noise: FloatArray, scalars: FloatArray, window: int, n: float,
+    found: FloatArray, z2: FloatArray, nu: FloatArray, silent: BoolArray, scalars: FloatArray, window: int, n: float,
     prior_scale: float, mixture_prior: float, scale: float,
-) -> float:  # fmt: skip
-    """Return the evidence of squared z-scores; ``factors`` is scratch."""
-    features = float(z2.shape[0])
-    bayes_factors(factors, z2, nu, prior_scale)
-    total, mixture = totals(factors, z2, nu, noise, features, prior_scale)
+) -> None:  # fmt: skip
+    """Fill ``found`` with the evidence of every row of squared z-scores; ``silent`` features do not count."""
+    features = float(z2.shape[1])
+    share = 1.0 / math.sqrt(features)
     mean, deviation = at_rest(scalars, window, mixture_prior * features)
-    return combined(max(total, 1e-300), mixture, features, mean, deviation, n, scale)
+    for k in range(z2.shape[0]):
+        total = mixture = 0.0
+        for j in range(z2.shape[1]):
+            if not silent[k, j]:
+                factor = bayes_factor(z2[k, j], nu[k], prior_scale)
+                total += factor
+                mixture += math.log(1.0 - share + share * factor)
+        found[k] = combined(max(total, 1e-300), mixture, features, mean, deviation, n, scale)

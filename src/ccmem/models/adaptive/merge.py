@@ -16,7 +16,7 @@ from ccmem.core.events import BLOCK_KINDS
 from ccmem.core.state import JOURNALED, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY
-from ccmem.models.adaptive.cold import fit, list_members
+from ccmem.models.adaptive.cold import fits, list_members
 from ccmem.models.adaptive.model import AdaptiveCCM
 from ccmem.models.adaptive.state import BLOCKS, LEVEL, NOISE, RING, SWAY, block_values
 from ccmem.models.adaptive.units import merge_cheapest
@@ -102,10 +102,9 @@ def _take_blocks(shard: AdaptiveCCM, blocks: list[Any], ages: list[Any]) -> IntA
     joint.counters[BLOCKS] = n + known
     evidence = np.full((n, known), np.inf)
     for mine in range(n):
-        for other in range(known):
-            evidence[mine, other] = min(
-                _between(joint, settings, mine, n + other), _between(joint, settings, n + other, mine)
-            )
+        evidence[mine] = _against(joint, settings, mine)[n:]
+    for other in range(known):
+        evidence[:, other] = np.minimum(evidence[:, other], _against(joint, settings, n + other)[:n])
     places = np.full(n, -1)
     for flat in np.argsort(evidence, axis=None, kind="stable"):
         mine, other = divmod(int(flat), known)
@@ -120,15 +119,15 @@ def _take_blocks(shard: AdaptiveCCM, blocks: list[Any], ages: list[Any]) -> IntA
     return places
 
 
-def _between(state: Any, settings: Any, one: int, other: int) -> float:
-    """Return the evidence against a block if the level of another were a window of eight batches."""
-    level, error, _ = block_values(state, other)
-    if not ((error[0] >= 0.0) & (block_values(state, one)[1][0] >= 0.0)).any():
-        return 0.0
-    levels = np.where(error[0] >= 0.0, level, block_values(state, one)[0])
-    window = np.concatenate([levels, np.maximum(error[1:], 0.0)])
+def _against(state: Any, settings: Any, block: int) -> FloatArray:
+    """Return the evidence against every block if the level of ``block`` were a window of eight batches."""
+    level, error, _ = block_values(state, block)
+    silent = error[0] < 0.0
+    state = state._replace(blocks=state.blocks.copy())
+    state.blocks[:, NOISE, silent] = -1.0  # says nothing about the others
+    window = np.concatenate([level, np.maximum(error[1:], 0.0)])
     with np.errstate(over="ignore", invalid="ignore"):
-        return fit(state, settings, np.repeat(window[np.newaxis], RING, axis=0), one, None)
+        return fits(state, settings, np.repeat(window[np.newaxis], RING, axis=0))
 
 
 def _pooled(one: FloatArray, age: float, other: FloatArray, other_age: float) -> FloatArray:
