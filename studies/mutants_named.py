@@ -37,14 +37,11 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
 
 UNDONE: tuple[Change, ...] = (
     # threads
-    ("guard", "        guard.lock.acquire()", "        pass"),
-    ("guard", "                guard.wait_for_readers()", "                pass"),
-    ("guard", "        with guard.lock:", "        if True:"),
-    ("guard", "if guard.readers and get_ident() in guard.readers:", "if False:"),
-    ("guard", "            if self.depth > 1:", "            if False:"),
-    ("guard", "            self.readers[get_ident()] = True\n            self.lock.release()", "            pass"),
-    ("guard", "            if guard.to_notify is not None and guard.depth == 1:", "            if False:"),
-    ("models._blocks", "            guard_of(self).to_notify = self\n            return", "            pass"),
+    ("guard", "        with guard.lock:\n            if", "        if True:\n            if"),
+    ("guard", "        with guard.lock:\n            return", "        if True:\n            return"),
+    ("guard", "            if guard.is_notifying:", "            if False:"),
+    ("guard", "        if self.depth > 1:", "        if False:"),
+    ("guard", "                if guard.to_notify is not None and guard.depth == 1:", "                if False:"),
     ("layers.stack", "        share_guard(self, fresh)", "        pass"),
     ("layers.window", ' if name != "_guard")', ")"),
     ("guard", "return copy.deepcopy(state)", "return state"),

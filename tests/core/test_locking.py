@@ -100,72 +100,16 @@ class Noting:
             if not is_inside:
                 self.readers.remove(me)
 
-    @reading
-    def meet(self, both: threading.Barrier) -> None:
-        both.wait()
 
-
-def test_one_learns_or_many_read() -> None:
+def test_nobody_reads_while_another_learns() -> None:
     noting = Noting()
     in_threads(*[lambda: [noting.learn() for _ in range(300)]] * 3, *[lambda: [noting.read() for _ in range(300)]] * 2)
-    both = threading.Barrier(2)
-    in_threads(lambda: noting.meet(both), lambda: noting.meet(both))  # possible only if both run at the same time
 
 
-def test_a_reader_reads_again_while_a_learner_waits() -> None:
-    noting, learner = Noting(), threading.Thread()
-
-    def start_a_learner() -> None:
-        nonlocal learner
-        learner = threading.Thread(target=noting.learn, daemon=True)
-        learner.start()
-        while guard_of(noting).someone_left is None:  # until it waits for this thread
-            pass
-        noting.read()
-
-    in_threads(lambda: noting.read(start_a_learner))
-    learner.join()
-
-
-def test_a_learner_may_read_and_a_reader_may_not_learn() -> None:
+def test_a_learner_may_read() -> None:
     noting = Noting()
     noting.learn(noting.read)
-    with pytest.raises(RuntimeError, match="a thread that reads a model cannot teach it"):
-        noting.read(noting.learn)
     noting.learn()  # nothing is left locked
-
-
-class Telling:
-    """An object that notifies its listeners inside another method that learns."""
-
-    @learning
-    def tell(self) -> None:
-        guard_of(self).become_reader()
-
-    @learning
-    def learn(self) -> bool:
-        self.tell()
-        return guard_of(self).is_mine()
-
-
-def test_who_learns_becomes_a_reader_when_the_outermost_method_tells_only() -> None:
-    telling = Telling()
-    assert telling.learn()
-    telling.tell()
-    assert not guard_of(telling).is_mine()
-    assert telling.learn()  # and the state is unchanged
-
-
-def test_an_interrupt_while_waiting_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
-    noting = Noting()
-    guard_of(noting).readers[-1] = True  # a thread that never leaves
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Event, "wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            noting.learn()
-    in_threads(noting.read)
-    guard_of(noting).readers.clear()
-    in_threads(noting.learn)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +282,6 @@ def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, kind: str) -
     def callback(event: Any) -> None:
         model.predict(ROWS)
         model.save(tmp_path / "m")
-        in_threads(lambda: model.predict(ROWS))  # another thread may predict, too
         with pytest.raises(RuntimeError, match="must leave learning for later"):
             model.partial_fit(ROWS, LABELS)
         model.set_params(**model.get_params(deep=False))
@@ -347,7 +290,7 @@ def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, kind: str) -
     model.partial_fit(ROWS, LABELS)
     assert len(told) >= 2
     assert load(tmp_path / "m").predict(ROWS).tolist() == model.predict(ROWS).tolist()
-    model.partial_fit(ROWS, LABELS)  # nothing is left locked
+    in_threads(lambda: model.partial_fit(ROWS, LABELS))  # nothing is left locked
 
 
 def test_a_callback_of_a_river_model_is_told_when_all_is_learned() -> None:

@@ -1,10 +1,9 @@
-"""Reader-writer locking: many threads read a model at a time, or one thread learns.
+"""Locking: one thread at a time learns or reads a model.
 
 Kernels run without Python's interpreter lock, so this lock alone keeps two threads from writing to the same arrays.
 Methods are decorated with :func:`learning` or :func:`reading`. Objects that belong together (a classifier and its
-memory) share one guard, so that a reader never sees a chunk learned by only one of them. A reading thread may call
-further reading methods; a learning thread may call both kinds. Listeners are notified when the outermost learning
-method has finished, so that a call is learned completely before any callback runs; from then on the thread is a reader.
+memory) share one guard, so that a reader never sees a chunk learned by only one of them. Listeners are notified when
+the outermost learning method has finished, so that a call is learned completely before any callback runs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import copy
 import functools
 import threading
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -25,46 +23,26 @@ _making = threading.RLock()
 
 
 class Guard:
-    """Lock for many readers or one learner; a waiting learner takes precedence over new readers."""
+    """Reentrant lock of a model and its parts."""
 
-    __slots__ = ("depth", "is_mine", "lock", "readers", "someone_left", "to_notify")
+    __slots__ = ("depth", "is_notifying", "lock", "to_notify")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # held by the learner, and briefly by a thread that begins to read
-        self.is_mine: Callable[[], bool] = self.lock._is_owned  # type: ignore[attr-defined]
-        self.depth = 0  # nesting depth of learning methods in the learner's thread
-        self.readers: dict[int, bool] = {}  # thread ids; empty while a thread learns
-        self.someone_left: threading.Event | None = None
+        self.lock = threading.RLock()
+        self.depth = 0  # nesting depth of learning methods
+        self.is_notifying = False  # True while listeners run, which may read but not learn
         self.to_notify: Any = None  # memory whose listeners are notified when the outermost method ends
 
-    def become_reader(self) -> bool:
-        """Downgrade the calling learner to a reader; return False inside a nested learning method, which goes on."""
-        if self.is_mine():
-            if self.depth > 1:
-                return False
-            self.depth = 0
-            self.readers[get_ident()] = True
-            self.lock.release()
-        return True
-
-    def notify(self) -> None:
-        """Notify the listeners of the memory, which was deferred until the outermost learning method finished."""
-        memory, self.to_notify = self.to_notify, None
-        memory._notify()
-
-    def stop_reading(self) -> None:
-        """Unregister the calling thread as a reader and wake a waiting learner."""
-        del self.readers[get_ident()]
-        if (waiting := self.someone_left) is not None:
-            waiting.set()
-
-    def wait_for_readers(self) -> None:
-        """Wait until no thread reads; the caller must hold the lock, so that no thread begins to read."""
-        waiting = self.someone_left = threading.Event()  # set before checking readers, so that no wake-up is lost
-        while self.readers:
-            waiting.wait()
-            waiting.clear()
-        self.someone_left = None
+    def notify(self, memory: Any, listeners: Callable[[], None]) -> None:
+        """Call the listeners of a memory; inside a nested learning method, leave this to the outermost one."""
+        if self.depth > 1:
+            self.to_notify = memory
+            return
+        self.is_notifying = True
+        try:
+            listeners()
+        finally:
+            self.is_notifying = False
 
 
 def guard_of(owner: Any) -> Guard:
@@ -90,59 +68,43 @@ def share_guard(owner: Any, part: Any) -> None:
             share_guard(part, part.__dict__[name])
 
 
-# Call overhead matters when samples are learned one at a time, so the wrappers below inline their logic.
-
-
 def learning(method: _Method) -> _Method:
     """Decorate a method that changes learned state: no other thread reads or learns during the call."""
 
     @functools.wraps(method)
-    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
         guard: Guard = self.__dict__.get("_guard") or guard_of(self)
-        if guard.readers and get_ident() in guard.readers:
-            raise RuntimeError(
-                "a thread that reads a model cannot teach it at the same time; a callback of on_event may read, "
-                "predict with or save its model, but must leave learning for later"
-            )
-        guard.lock.acquire()
-        try:
+        with guard.lock:
+            if guard.is_notifying:
+                raise RuntimeError(
+                    "a callback of on_event may read, predict with or save its model, but must leave learning for later"
+                )
             guard.depth += 1
-            if guard.readers:
-                guard.wait_for_readers()
-            result = method(self, *args, **kwargs)
-            if guard.to_notify is not None and guard.depth == 1:
-                guard.notify()
-            return result
-        except BaseException:
-            guard.to_notify = None  # pending events are reported with the next call, if not undone
-            raise
-        finally:
-            if guard.is_mine():
+            try:
+                result = method(self, *args, **kwargs)
+                if guard.to_notify is not None and guard.depth == 1:
+                    memory, guard.to_notify = guard.to_notify, None
+                    memory._notify()
+                return result
+            except BaseException:
+                guard.to_notify = None  # pending events are reported with the next call, if not undone
+                raise
+            finally:
                 guard.depth -= 1
-                guard.lock.release()
-            else:  # listeners were notified, which made the thread a reader
-                guard.stop_reading()
 
-    return cast(_Method, alone)
+    return cast(_Method, locked)
 
 
 def reading(method: _Method) -> _Method:
-    """Decorate a method that reads learned state: other threads may read, but not learn, during the call."""
+    """Decorate a method that reads learned state: no other thread learns during the call."""
 
     @functools.wraps(method)
-    def together(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
         guard: Guard = self.__dict__.get("_guard") or guard_of(self)
-        me = get_ident()
-        if me in guard.readers or guard.is_mine():
-            return method(self, *args, **kwargs)
         with guard.lock:
-            guard.readers[me] = True
-        try:
             return method(self, *args, **kwargs)
-        finally:
-            guard.stop_reading()
 
-    return cast(_Method, together)
+    return cast(_Method, locked)
 
 
 class Guarded:

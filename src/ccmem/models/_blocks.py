@@ -243,9 +243,10 @@ class BlockMemory(CompetitiveMemory):
             self._pending_events = (*self._pending_events, *events)
 
     def _notify(self) -> None:
-        if self._pending_events and not guard_of(self).become_reader():
-            guard_of(self).to_notify = self
-            return
+        if self._pending_events:
+            guard_of(self).notify(self, self._call_listeners)
+
+    def _call_listeners(self) -> None:
         while self._pending_events:
             event, self._pending_events = self._pending_events[0], self._pending_events[1:]
             for listener in self._listeners:
