@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tempfile
@@ -10,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-import ccmem
 from ccmem import CCM, load, save
 from ccmem.io.persistence import checkpoint as checkpoints
-from ccmem.io.persistence import joined, tensorfile
+from ccmem.io.persistence import tensorfile
 
 
 def mixed_stream(n_rows: int = 400, seed: int = 0) -> np.ndarray:
@@ -48,38 +48,20 @@ def networks() -> list[Any]:
 
 
 def forge(data: bytes, change: Any) -> bytes:
-    """Return the checkpoint after ``change(document, arrays, metadata)``, with a valid digest."""
+    """Return the checkpoint after ``change(document, arrays, metadata)``, with a valid digest and uncompressed."""
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     file = io.BytesIO(data)
     header = tensorfile.read_header(file, len(data))
     arrays = tensorfile.read_arrays(file, header, len(data) - file.tell())
     metadata = header["__metadata__"]
-    if "joined" in arrays:
-        return _forge_joined(arrays["joined"], change)
     document = json.loads(metadata["document"]) if "document" in metadata else None
-    del metadata["digest"]
+    metadata["digest"] = "0" * 64
     change(document, arrays, metadata)
     if document is not None:
         metadata["document"] = json.dumps(document)
-    metadata["digest"] = checkpoints._digest(metadata, arrays)
     head, ordered = tensorfile.dump(arrays, metadata)
-    return head + b"".join(bytes(tensorfile.raw_bytes(array)) for array in ordered)
-
-
-def _forge_joined(piece: Any, change: Any) -> bytes:
-    """Forge a joined checkpoint, whose document is among the arrays."""
-    separated = joined.Separated(piece)
-    arrays = {"document": np.frombuffer(separated.document, np.uint8), **separated._pieces}
-    change(None, arrays, None)
-    forged = joined.Joined()
-    for name, parts in forged._parts.items():
-        parts.append(arrays[name].tobytes())
-    return signed(forged.piece(arrays["document"].tobytes().decode()) or b"")
-
-
-def signed(piece: bytes, version: str = ccmem.__version__) -> bytes:
-    """Return a joined checkpoint with this piece and a valid digest."""
-    head = checkpoints._unsigned_head(len(piece), version)
-    return head.replace(b"0" * 64, checkpoints._digest_of_joined(head, piece).encode()) + piece
+    parts = [tensorfile.raw_bytes(array) for array in ordered]
+    return head.replace(b"0" * 64, checkpoints._digest(head, parts).encode(), 1) + b"".join(map(bytes, parts))
 
 
 def loaded(data: bytes, folder: Path) -> Any:

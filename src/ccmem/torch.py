@@ -26,7 +26,6 @@ import numpy as np
 from ccmem.base.memory import REJECTED
 from ccmem.core.locking import guard_of
 from ccmem.core.typing import IntArray
-from ccmem.io.persistence.joined import Named
 from ccmem.io.persistence.values import pack, unpack
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 from ccmem.readout.gated import draw_gate, stream_pointers
@@ -179,7 +178,7 @@ class TaskGate(torch.nn.Module):
         return torch.from_numpy(blocks).to(self.gates.device)
 
     def get_extra_state(self) -> dict[str, Any]:
-        arrays = Named()
+        arrays: dict[str, Any] = {}
         document = json.dumps(pack(self.memory, "memory", arrays))
         return {"memory": document, "arrays": {name: torch.from_numpy(a.copy()) for name, a in arrays.items()}}
 

@@ -16,7 +16,7 @@ import numpy as np
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.events import Event
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.io.persistence.checkpoint import CheckpointError, decode, encode
+from ccmem.io.persistence.checkpoint import CheckpointError, decode, deflated
 from ccmem.io.persistence.values import parameter_names
 from ccmem.layers.scaling import SCALES, Scale
 from ccmem.models.adaptive import AdaptiveCCM
@@ -153,7 +153,7 @@ class Member:
             fitted["memory_"] = inner
         scale = self.scale.export() if self.scale is not None and self.scale.kind == "standard" else None
         content = {"fitted": fitted, "last": np.array(self.last), "rows": np.array(self.rows), "scale": scale}
-        state = b"".join(encode(content, joined=True))
+        state = deflated(content)
         if not _is_finite(fitted) or not _is_finite(scale):
             Member(self._recipe, self.key, state)  # raises if the loader would, before the last good state is replaced
         return state

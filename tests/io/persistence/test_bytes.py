@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, from_bytes, load
 from ccmem.core.state import FIRST_JOURNAL_LINES
-from ccmem.io.persistence import joined
-from forgery import forge, mixed_stream, networks, signed, small_ccm
+from ccmem.io.persistence import checkpoint
+from forgery import forge, mixed_stream, networks, small_ccm
 from zoo import ALL, estimators, streams
 
 
@@ -82,48 +82,6 @@ def test_what_is_not_bytes_of_a_model_is_refused() -> None:
         from_bytes("memory.safetensors")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes", "why"),
-    [
-        ('["F32",100,8]', '["F32",100,7]', "prototypes of shape"),
-        ('["F32",100,8]', '["F32",99,8]', "100 units do not fit"),
-        ('["F32",100,8]', '["F32",800,1]', "prototypes of shape"),
-        ('["F32",100,8]', '["F32",100]', "prototypes are not a table"),
-        ('["F32",100,8]', '["F99",100,8]', "unknown type 'F99'"),
-        ('["F32",100,8]', '["F32",100,-8]', "impossible sizes"),
-        ('["F32",100,8]', '["F32",100,8.0]', "impossible sizes"),
-        ('["F32",100,8]', '["F32",9000000,800000000]', "cut off"),
-        ('["F32",100,8]', "[]", "type and shape"),
-        ('["F32",100,8]', '"prototypes"', "type and shape"),
-        ('"wins":["U8",100]', '"wins":["BOOL",100]', "truth value"),
-        ('"wins":["U8",100]', '"wins":["I8",100]', "wins is not an array of int64"),
-        ('{"$arrays":{', '{"$arrays":[{', "JSON"),
-        ('"$counts":[["U16",19]', '"$counts":[["U16",18]', "shorter"),
-        ('"n_slots":25', '"n_slots":24', "more than n_slots=24 units"),
-    ],
-)
-def test_forged_descriptions_of_arrays_are_refused(was: str, becomes: str, why: str) -> None:
-    data = AdaptiveCCM().partial_fit(four_tasks(np.float32)).to_bytes()
-
-    def change(_: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
-        text = arrays["document"].tobytes().decode()
-        assert was in text
-        arrays["document"] = np.frombuffer(text.replace(was, becomes, 1).encode(), np.uint8)
-
-    with pytest.raises(CheckpointError, match=why):
-        from_bytes(forge(data, change))
-
-
-def test_bytes_with_more_arrays_than_their_document_names_are_refused() -> None:
-    data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
-
-    def change(_: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> None:
-        arrays["other"] = np.append(arrays["other"], np.uint8(0))
-
-    with pytest.raises(CheckpointError, match="should hold"):
-        from_bytes(forge(data, change))
-
-
 def test_a_journal_that_fills_up_grows() -> None:
     rng = np.random.default_rng(0)
     memory = AdaptiveCCM(n_slots=2, max_units=3).partial_fit(rng.normal(size=(4, 3)))
@@ -144,55 +102,34 @@ def test_a_unit_that_is_zero_is_a_unit() -> None:
 
 def test_what_is_not_small_is_written_as_a_file_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream())
-    monkeypatch.setattr(joined, "MOST_DEFLATED", 500)
+    monkeypatch.setattr(checkpoint, "MOST_DEFLATED", 500)
     memory.save(tmp_path / "m")
     assert memory.to_bytes() == (tmp_path / "m").read_bytes()
     assert from_bytes(memory.to_bytes()).to_bytes() == memory.to_bytes()
 
 
-@pytest.mark.parametrize(
-    ("regular", "rest", "why"),
-    [
-        (b"\0" * 8 + b"{}\0" + b"\0" * (1 << 24), b"", "inflates to more than it may"),
-        (b"\0" * 8 + b"{}", b"", "cut off"),
-        (b"\0" * 3, b"", "cut off"),
-        (b"\0" * 8 + b"{}\0", b"more", "too many"),
-        (b"\1" + b"\0" * 7 + b"{}\0", b"\0" * 7, "cut off"),
-        (b"\1" + b"\0" * 7 + b"{}\0\0", b"\0" * 7, r"0 bytes of arrays \(F64\)"),
-        (b"\xff" * 8 + b"{}\0", b"", "cut off"),
-        (b"\0" * 8 + b'{"model":{"$arrays":{"a":["U8",9]}}}\0', b"", "cut off"),
-        (b"\0" * 8 + b"{}\0", b"", "holds no model"),
-        (b"\0" * 8 + b"[]\0", b"", "holds no model"),
-    ],
-)
-def test_forged_pieces_are_refused(regular: bytes, rest: bytes, why: str) -> None:
-    deflate = zlib.compressobj(9, zlib.DEFLATED, joined._WINDOW, zdict=joined._DICTIONARY)
-    piece = deflate.compress(regular) + deflate.flush() + rest
-    with pytest.raises(CheckpointError, match=why):
-        from_bytes(signed(piece))
+def test_what_does_not_inflate_is_refused() -> None:
+    data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
+    bomb = gzip.compress(b"\0" * (checkpoint.MOST_DEFLATED + 1))
+    for wrong in (data[:2], data[:-1], data + b"\0", data + data, b"\x1f\x8b" + b"\xff" * 50, bomb):
+        with pytest.raises(CheckpointError, match="the bytes cannot be loaded: it"):
+            from_bytes(wrong)
 
 
-def test_pieces_that_do_not_inflate_are_refused() -> None:
-    for piece in (b"", b"\xff" * 50, b"\0"):
-        with pytest.raises(CheckpointError, match="the bytes cannot be loaded"):
-            from_bytes(signed(piece))
-
-
-def test_any_byte_that_is_changed_is_noticed(tmp_path: Path) -> None:
+def test_any_byte_that_is_changed_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
     (tmp_path / "m").write_bytes(data)
     assert load(tmp_path / "m").to_bytes() == data
+    unnoticed = 0
     for place in range(len(data)):
         for wrong in {data[place] ^ 1, data[place] ^ 0x20, 0x20} - {data[place]}:
-            altered = data[:place] + bytes([wrong]) + data[place + 1 :]
-            with pytest.raises(CheckpointError):
-                from_bytes(altered)
-
-
-def test_bytes_of_another_version_of_the_library_load() -> None:
-    data = AdaptiveCCM(n_slots=2).partial_fit(mixed_stream()).to_bytes()
-    piece = data[8 + int.from_bytes(data[:8], "little") :]
-    assert from_bytes(signed(piece, "0.9.0.dev1")).to_bytes() == data
+            try:
+                again = from_bytes(data[:place] + bytes([wrong]) + data[place + 1 :])
+            except CheckpointError:
+                continue
+            unnoticed += 1  # time stamp and padding of gzip
+            assert again.to_bytes() == data
+    assert unnoticed < 40
 
 
 @settings(max_examples=200)
@@ -205,8 +142,8 @@ def test_signed_nonsense_is_refused_or_can_be_learned_with(data: st.DataObject) 
         name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].nbytes)))
         damaged = bytearray(arrays[name].tobytes())
         place = data.draw(st.integers(0, len(damaged) - 1))
-        damaged[place] = data.draw(st.sampled_from(sorted(b'0129[]{},"') if name == "document" else range(256)))
-        arrays[name] = np.frombuffer(bytes(damaged), np.uint8)
+        damaged[place] = data.draw(st.sampled_from(sorted(b'0129[]{},"')))
+        arrays[name] = np.frombuffer(bytes(damaged), arrays[name].dtype).reshape(arrays[name].shape)
 
     try:
         again = from_bytes(forge(memory.to_bytes(), change))

@@ -103,7 +103,7 @@ def test_the_file_opens_with_the_safetensors_library(tmp_path: Path) -> None:
     )
     with safetensors.safe_open(tmp_path / "m.safetensors", "np") as file:
         assert file.metadata()["library_version"] == ccmem.__version__
-        assert file.metadata()["schema"] == "2"
+        assert file.metadata()["schema"] == "4"
 
 
 def test_arrays_of_every_type_and_shape_stand_in_the_file_as_they_are(tmp_path: Path) -> None:

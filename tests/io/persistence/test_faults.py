@@ -65,9 +65,9 @@ def test_a_parameter_newer_than_the_file_takes_its_default(saved: bytes, tmp_pat
 
 def test_a_newer_schema_says_to_upgrade(saved: bytes, tmp_path: Path) -> None:
     def newer(document: Any, arrays: Any, metadata: Any) -> None:
-        metadata.update(schema="4", library_version="9.0")
+        metadata.update(schema="5", library_version="9.0")
 
-    with pytest.raises(CheckpointError, match=r"schema 4, written by ccmem 9.0.*upgrade"):
+    with pytest.raises(CheckpointError, match=r"schema 5, written by ccmem 9.0.*upgrade"):
         loaded(forge(saved, newer), tmp_path)
 
 

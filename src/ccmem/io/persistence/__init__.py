@@ -25,7 +25,7 @@ from ccmem.io.persistence.checkpoint import (
     Checkpoint,
     CheckpointError,
     decode,
-    encode,
+    deflated,
     read_checkpoint,
     with_model,
     write_checkpoint,
@@ -60,8 +60,8 @@ def load(path: str | os.PathLike[str], classes: Iterable[type] = ()) -> Any:
 
 
 def to_bytes(estimator: Any) -> bytes:
-    """Return ``estimator`` as bytes: a checkpoint as :func:`save` writes, in a more compact layout if it is small."""
-    return b"".join(encode({"model": estimator}, joined=True))
+    """Return ``estimator`` as bytes: a checkpoint as :func:`save` writes, compressed by gzip if it is small."""
+    return deflated({"model": estimator})
 
 
 def from_bytes(data: bytes, classes: Iterable[type] = ()) -> Any:

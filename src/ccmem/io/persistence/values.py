@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import registry
-from ccmem.io.persistence.joined import Joined, Named, Separated
-from ccmem.io.persistence.tensorfile import Array, narrowed, storable
+from ccmem.io.persistence.tensorfile import Array, storable
 
 _PLAIN = {int, str, bool, type(None)}
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
@@ -66,8 +65,8 @@ def _parameters(estimator: Any) -> dict[str, Any]:
     return {name: getattr(estimator, name) for name in parameter_names(estimator.__class__)}
 
 
-def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
-    """Return ``value`` as JSON; arrays are added to ``arrays``, named after ``place`` if they are named tensors."""
+def pack(value: Any, place: str, arrays: dict[str, Array]) -> Any:
+    """Return ``value`` as JSON; arrays are added to ``arrays``, named after ``place``."""
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, np.ndarray):
@@ -83,11 +82,6 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     if isinstance(value, list):
         return [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
     if isinstance(value, dict):
-        if isinstance(arrays, Joined):
-            if (described := arrays.add_all(value)) is not None:
-                return {"$arrays": described}
-            if _are_counts(value):
-                return {"$counts": [arrays.add(place, narrowed(np.array([*value.values()]))), *value]}
         packed, before = {}, f"{place}." if place else ""
         for key, item in value.items():
             if not isinstance(key, str) or key[:1] == "$":
@@ -111,18 +105,7 @@ def pack(value: Any, place: str, arrays: Named | Joined) -> Any:
     raise TypeError(f"{place} is of type {type(value).__name__}, which a checkpoint cannot hold")
 
 
-def _are_counts(value: dict[Any, Any]) -> bool:
-    """True if the values are counts to be stored as an array.
-
-    Counts differ between the memories of a fleet; moving them out of the document lets the memories share one document.
-    """
-    counts = value.values()
-    if len(counts) < 8 or set(map(type, counts)) != {int} or not 0 <= min(counts) <= max(counts) < 2**63:
-        return False
-    return all(type(key) is str and key[:1] != "$" for key in value)
-
-
-def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True) -> Any:
+def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
     """Return the value passed to :func:`pack`; ``build=False`` keeps estimators as dictionaries and imports nothing."""
     if isinstance(value, list):
         return [unpack(item, arrays, build) for item in value]
@@ -140,10 +123,6 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
     if len(value) != 1:
         raise ValueError(f"{tag} stands beside other things")
     inside = value[tag]
-    if tag == "$arrays" and isinstance(inside, dict) and isinstance(arrays, Separated):
-        return {key: arrays[description] for key, description in inside.items()}
-    if tag == "$counts" and isinstance(inside, list) and isinstance(arrays, Separated):
-        return dict(zip(inside[1:], arrays[inside[0]].tolist(), strict=True))
     if tag == "$float" and inside in ("inf", "-inf", "nan"):
         return float(inside)
     if tag == "$tuple" and isinstance(inside, list):
@@ -174,9 +153,10 @@ def unpack(value: Any, arrays: dict[str, Array] | Separated, build: bool = True)
     raise ValueError(f"{tag} is unknown or holds the wrong thing")
 
 
-def _pack_array(array: Array, place: str, arrays: Named | Joined) -> Any:
+def _pack_array(array: Array, place: str, arrays: dict[str, Array]) -> Any:
     if storable(array):
-        return {"$array": arrays.add(place, array)}
+        arrays[place] = array
+        return {"$array": place}
     if array.ndim == 1 and array.dtype.kind == "U":
         return {"$strings": array.tolist()}
     if array.ndim == 1 and array.dtype.kind == "O":
@@ -192,7 +172,7 @@ def _scalar(value: Any) -> Any:
     raise TypeError(f"{value!r} is neither text nor a number")
 
 
-def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array] | Separated, build: bool) -> Any:
+def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bool) -> Any:
     name = value["$estimator"]
     if set(value) != {"$estimator", "parameters", "fitted"} or not isinstance(name, str):
         raise ValueError(f"{name!r} is not a model that can be loaded")
