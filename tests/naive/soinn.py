@@ -38,10 +38,10 @@ def naive(X, max_units, max_age, prune_every, noise):
             winners.append(a)
             C[a] += 1
             move(a, x, 1.0 / C[a])
-            for i in neighbours(a):
-                age[frozenset((a, i))] += 1
             for b in order[1:2]:
                 age[frozenset((a, b))] = 0
+            for i in neighbours(a):
+                age[frozenset((a, i))] += 1
             for i in neighbours(a):
                 move(i, x, 0.01 / C[i])
             for i in neighbours(a):
@@ -53,7 +53,7 @@ def naive(X, max_units, max_age, prune_every, noise):
                 mean += c / len(w)
             degree = [len(neighbours(i)) for i in range(len(w))]
             for i in reversed(range(len(w))):
-                if degree[i] == 0 or (degree[i] == 1 and C[i] < noise * mean):
+                if (degree[i] == 0 and C[i] < mean) or (degree[i] == 1 and C[i] < noise * mean):
                     last = len(w) - 1
                     w[i], C[i] = w[last], C[last]
                     del w[last], C[last]

@@ -29,7 +29,7 @@ def naive(
         span[0] = max(span[0], *h)
         corner = place(n_units - 1, columns, topology)
         reach = elasticity * elasticity * h[w] / max(span[0], 1e-300)
-        reach *= max(1.0, corner[0] * corner[0], corner[1] * corner[1])
+        reach *= max(1.0, corner[0] * corner[0] + corner[1] * corner[1])
         if reach == 0:
             return [0.0] * len(h)
         return [math.sqrt(h[i] / span[0]) * math.exp(-gap(i, w) / reach) for i in range(len(h))]

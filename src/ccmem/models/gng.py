@@ -14,8 +14,9 @@ task; below 1, units keep earlier tasks. With ``utility`` k (GNG-U): U[a] += |x 
 at the rate of the errors, and the unit of least U is removed if max error > k min U. The first two distinct samples
 start the graph. Ties go to the lowest index; the last unit takes the index of a removed one.
 
-Sources: B. Fritzke, "A growing neural gas network learns topologies", 1995, and "A self-organizing network that can
-follow non-stationary distributions", 1997. Reference in plain numpy: ``tests/naive/gng.py``.
+Sources: B. Fritzke, "A growing neural gas network learns topologies", 1995 (order of steps and default settings), and
+"A self-organizing network that can follow non-stationary distributions", 1997. Fritzke's survey of 1997 connects a-b
+before step 1 and starts the new unit with the mean of the two errors; this is the rule of 1995. Reference in plain numpy: ``tests/naive/gng.py``.
 
 >>> import numpy as np
 >>> model = GrowingNeuralGas(n_units=3, insert_every=3).fit(np.array([[0.0], [8.0], [1.0], [7.0], [2.0], [6.0]]))

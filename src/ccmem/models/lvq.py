@@ -11,7 +11,8 @@ v[i] is the learning rate, times ``rate_decay`` per win. The first ``units_per_c
 become its units, whenever the label appears. Ties go to the lowest index. A sample without a label is not learned.
 
 Sources: T. Kohonen, "The self-organizing map", 1990 (LVQ1); A. Sato and K. Yamada, "Generalized learning vector
-quantization", 1995. Reference in plain numpy: ``tests/naive/lvq.py``.
+quantization", 1995, with f the identity instead of a sigmoid that sharpens over time. The exact gradient of
+(d+ - d-) / s has a further factor 4, which is part of the gain here. Reference in plain numpy: ``tests/naive/lvq.py``.
 
 >>> import numpy as np
 >>> X, y = np.array([[0.0], [9.0], [1.0], [4.0]]), ["low", "high", "low", "high"]

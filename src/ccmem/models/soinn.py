@@ -4,15 +4,16 @@ For a sample x, the nearest unit a and the second nearest b, each with a thresho
 neighbour in the graph or, without neighbours, to the nearest other unit:
 
     1. |x - M[a]| > T[a] or |x - M[b]| > T[b]:   x becomes a new unit, without edges
-    2. otherwise the edges of a age by 1, a-b are connected by an edge of age 0, C[a] += 1,
+    2. otherwise a-b are connected by an edge of age 0, all edges of a age by 1, C[a] += 1,
        M[a] <- M[a] + (x - M[a]) / C[a];   M[i] <- M[i] + (x - M[i]) / (100 C[i]) for the neighbours i of a;
        edges of a older than ``max_age`` are removed
-    3. every ``prune_every`` samples: remove units without neighbours, and those with one and C < noise * mean C
+    3. every ``prune_every`` samples: remove units with C < mean C and no neighbour, or C < noise * mean C and one
 
 The first two distinct samples start the graph. Once ``max_units`` is reached, every sample is learned by step 2. Ties
 go to the lowest index; the last unit takes the index of a removed one. Source: F. Shen and O. Hasegawa, "A fast
-nearest neighbor classifier based on self-organizing incremental neural network", 2008. Public codes disagree on "or" in
-step 1; this is the printed rule. Reference in plain numpy: ``tests/naive/soinn.py``.
+nearest neighbor classifier based on self-organizing incremental neural network", 2008. Step 3 is the rule of the
+authors' own code (fastSOINN), which spares a unit that wins often although it has no neighbour, and so never removes
+all units; other public codes remove every unit without neighbours. Reference in plain numpy: ``tests/naive/soinn.py``.
 
 >>> import numpy as np
 >>> model = SOINN().fit(np.array([[0.0], [1.0], [0.5], [9.0], [9.5], [9.2]]))
@@ -45,7 +46,7 @@ def remove_noise(state: Any, settings: Any) -> None:
         mean += state.wins[i] / n
     for i in range(n - 1, -1, -1):
         degree = settings.units[i]
-        if degree == 0 or (degree == 1 and state.wins[i] < settings.noise * mean):
+        if degree < 2 and state.wins[i] < (settings.noise if degree == 1 else 1.0) * mean:
             remove(state, i)
 
 
@@ -55,7 +56,7 @@ def remove_noise(state: Any, settings: Any) -> None:
     parameters={
         "max_units": MAX_UNITS,
         "max_age": ncl.Parameter(50, ncl.integer(1), int),
-        "prune_every": ncl.Parameter(25, ncl.integer(1), int),
+        "prune_every": ncl.Parameter(100, ncl.integer(1), int),
         "noise": ncl.Parameter(1.0, ncl.number(0.0, open_above=True)),
     },
     state=graph.EDGES,
@@ -81,8 +82,8 @@ def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
             state.wins[a] += 1
             update(state, settings, a, X[r], 1.0 / state.wins[a])
             if n > 1:
-                graph.age(edges, a, n)
                 graph.connect(edges, a, b)
+                graph.age(edges, a, n)
                 for i in range(n):
                     if edges[a, i] > 0:
                         update(state, settings, i, X[r], 0.01 / state.wins[i])
@@ -102,8 +103,8 @@ class SOINN(ncl.GraphModel):
         Bound on the number of units; None means no bound.
     max_age : int, default=50
         Largest age of an edge.
-    prune_every : int, default=25
-        Number of samples between two removals of noise (lambda); long streams can afford 100 and more.
+    prune_every : int, default=100
+        Number of samples between two removals of noise (lambda).
     noise : float, default=1.0
         A unit with one neighbour is removed if it has fewer wins than this times the mean (c).
 
@@ -118,7 +119,7 @@ class SOINN(ncl.GraphModel):
     parameters: ClassVar[dict[str, ncl.Parameter]] = {}
 
     def __init__(
-        self, max_units: int | None = None, *, max_age: int = 50, prune_every: int = 25, noise: float = 1.0
+        self, max_units: int | None = None, *, max_age: int = 50, prune_every: int = 100, noise: float = 1.0
     ) -> None:
         self.max_units = max_units
         self.max_age = max_age

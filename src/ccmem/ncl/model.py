@@ -278,6 +278,7 @@ class Model(CompetitiveMemory):
 
     def _learn_all(self, X: FloatArray, learn: Callable[..., int] | None) -> ChunkResult:
         first = int(self._state.counters[0])
+        self.__dict__.pop("_stopped_at", None)
         try:
             return super()._learn_all(X, learn)
         except FAILURES as problem:

@@ -130,13 +130,13 @@ def elastic_grid(
 ) -> int:
     """Select all units, by d[i] exp(-gap^2 / (elasticity d[winner])^2): DSOM, which needs no horizon.
 
-    d is the distance divided by the largest distance so far; the gap is measured in sides of the map.
+    d is the distance divided by the largest distance so far; the gap is measured in diagonals of the map.
     """
-    least, m, side = resolution(state), 0, settings.positions[settings.positions.shape[0] - 1]
+    least, m, corner = resolution(state), 0, settings.positions[settings.positions.shape[0] - 1]
     for i in range(n):
         state.span[0] = max(state.span[0], h[i])
     reach = settings.elasticity * settings.elasticity * h[best[0]] / max(state.span[0], 1e-300)
-    reach *= max(1.0, side[0] * side[0], side[1] * side[1])
+    reach *= max(1.0, corner[0] * corner[0] + corner[1] * corner[1])
     if reach > 0.0:  # if the winner equals the row, its neighbours do not move
         for i in range(n):
             units[m] = i

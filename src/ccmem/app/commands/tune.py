@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("dataset", metavar="DATASET", help="mnist, fashion-mnist, notmnist or digits")
     parser.add_argument(
-        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: these), or rivals"
+        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp (default: these), family, or rivals"
     )
     parser.add_argument("--candidates", type=int, default=24, metavar="N", help="settings to try a model (default: 24)")
     parser.add_argument(
@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from ccmem.paper.experiments.tuning import tune
 
     models = options.models or model_names()
-    known = [*model_names(), *rival_names()]
+    models = [name for model in models for name in (settings()["family"] if model == "family" else [model])]
+    known = [*model_names(), *settings()["family"], *rival_names()]
     unknown = [model for model in models if model not in known]
     if unknown:
         raise ValueError(f"unknown model {unknown[0]!r}; there are {', '.join(known)}")

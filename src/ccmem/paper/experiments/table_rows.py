@@ -207,16 +207,28 @@ def layer_rows(names: Iterable[str] | None = None) -> list[Row]:
     ]
 
 
+def family_row(dataset: str, name: str, size: str = "small") -> Row:
+    """Return a model of the family with its untuned settings, in one size: "small" or "large"."""
+    facts = settings()["family"][name]
+    parameters = {**facts["parameters"], **facts[size], **facts.get(dataset, {}).get(size, {})}
+    ending, title = ("", "") if size == "small" else ("-500", ", 500 units")
+    note = facts.get("note", "untuned")
+    return Row(
+        name + ending, facts["title"] + title, facts["model"], parameters, facts.get("start", "own"), source=note
+    )
+
+
 def family_rows(dataset: str, names: Iterable[str] | None = None) -> list[Row]:
-    """Return every model of the family, or those named, with 125 and with 500 units where a model has a size."""
+    """Return every model of the family, or those named, tuned, with 125 and with 500 units."""
     found = []
     for name, facts in settings()["family"].items():
         if names is None or name in names:
-            for ending, title, sizes in (("", "", facts.get("small", {})), ("-500", ", 500 units", facts.get("large"))):
-                if sizes is not None:
-                    parameters = {**facts["parameters"], **sizes, **facts.get(dataset, {})}
-                    row = Row(name + ending, facts["title"] + title, facts["model"], parameters, source=facts["source"])
-                    found.append(replace(row, start=facts.get("start", "own")))
+            for size in ("small", "large"):
+                row, best = family_row(dataset, name, size), tuned().get(dataset, {}).get(name)
+                if best is not None:
+                    text = "; ".join(part for part in (best["command"], facts.get("note")) if part)
+                    row = replace(changed(row, row.name, best["parameters"]), source=text)
+                found.append(row)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.paper.datasets import ImageData
-from ccmem.paper.experiments import Row, changed, paper_row, rival_names, rivals, settings, tuned_rows
+from ccmem.paper.experiments import Row, changed, family_row, paper_row, rival_names, rivals, settings, tuned_rows
 from ccmem.paper.experiments.pools import Pool, pool_for
 from ccmem.paper.experiments.protocol import PROTOCOLS, STRICT, Benchmark, Stopped
 from ccmem.paper.experiments.runs import run_trial
@@ -87,6 +87,10 @@ def tune(
     if model in rival_names():
         plan = Plan(rivals()["rows"][model].get("search", {}), (STRICT,), 2, 2)
         rows, benchmark = tuned_rows(data.name, model), _thinned(data, rivals()["tune"], seed)
+    elif model in settings()["family"]:
+        space = settings()["family"][model].get("search", {})
+        plan, benchmark = Plan(space, PROTOCOLS, 2, 2), Benchmark.validation(data, seed=seed)
+        rows = [family_row(data.name, model)]
     else:
         space = settings()["search"].get(model)
         if space is None:
