@@ -48,9 +48,7 @@ def naive(X, max_units, max_age, prune_every, noise):
                 if age[frozenset((a, i))] > max_age:
                     del age[frozenset((a, i))]
         if t % prune_every == 0:
-            mean = 0.0
-            for c in C:
-                mean += c / len(w)
+            mean = np.mean(C)
             degree = [len(neighbours(i)) for i in range(len(w))]
             for i in reversed(range(len(w))):
                 if (degree[i] == 0 and C[i] < mean) or (degree[i] == 1 and C[i] < noise * mean):

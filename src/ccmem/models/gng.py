@@ -16,7 +16,8 @@ start the graph. Ties go to the lowest index; the last unit takes the index of a
 
 Sources: B. Fritzke, "A growing neural gas network learns topologies", 1995 (order of steps and default settings), and
 "A self-organizing network that can follow non-stationary distributions", 1997. Fritzke's survey of 1997 connects a-b
-before step 1 and starts the new unit with the mean of the two errors; this is the rule of 1995. Reference in plain numpy: ``tests/naive/gng.py``.
+before step 1 and starts the new unit with the mean of the two errors; this is the rule of 1995. Reference in plain
+numpy: ``tests/naive/gng.py``.
 
 >>> import numpy as np
 >>> model = GrowingNeuralGas(n_units=3, insert_every=3).fit(np.array([[0.0], [8.0], [1.0], [7.0], [2.0], [6.0]]))
@@ -28,122 +29,73 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ccmem import ncl
-from ccmem.core.state import JOURNALED, SEEN, UNITS
+from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import distance_powers, find_winners
+from ccmem.kernels.competition import lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled, hebbian_move
 from ccmem.ncl import graph
-from ccmem.ncl.graph import remove
 from ccmem.ncl.growths import largest
 from ccmem.ncl.rates import DECAY, UNIT_INTERVAL
-from ccmem.ncl.updates import hebbian as update
 
 SHARE = ncl.number(0.0, 1.0)
 
 
 @kernel_in_place
-def insert(state: Any, settings: Any, n: int) -> None:
-    """Add a unit between the unit of largest error and its neighbour of largest error."""
-    q, f = largest(state.errors, n), -1
-    for i in range(n):
-        if state.edges[q, i] > 0 and (f < 0 or state.errors[i] > state.errors[f]):
-            f = i
-    if f < 0:  # a unit without neighbours: removals by utility may leave one
-        return
-    copy_scaled(state.prototypes[n], state.prototypes[q], 1.0)
-    hebbian_move(state.prototypes[n], state.prototypes[f], 0.5)
-    state.errors[q] *= settings.error_split
-    state.errors[f] *= settings.error_split
-    state.errors[n], state.utilities[n] = state.errors[q], (state.utilities[q] + state.utilities[f]) / 2.0
-    state.rates[n], state.wins[n] = settings.learning_rate, 0
-    graph.disconnect(state.edges, q, f)
-    graph.connect(state.edges, q, n)
-    graph.connect(state.edges, f, n)
-    state.counters[UNITS] = n + 1
+def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> bool:
+    """Take steps 1, 3 and 5 but the removal of units, which edges[i, i] marks; True if units change after this row."""
+    edges, second, due = state.edges, settings.best[1], False
+    state.rates[winner] *= settings.rate_decay
+    if winner == n:
+        return False
+    for i in range(n):  # step 5 of the sample before
+        state.errors[i] *= settings.error_decay
+        state.utilities[i] *= settings.error_decay
+    state.errors[winner] += h[winner]
+    if n > 1:
+        state.utilities[winner] += h[second] - h[winner]
+        graph.age(edges, winner, n)
+        graph.connect(edges, winner, second)
+        for i in range(n):
+            if edges[winner, i] > settings.max_age + 1:
+                graph.disconnect(edges, winner, i)
+                if graph.degree(edges, i, n) == 0:
+                    edges[i, i], due = 1, True
+        due |= (state.counters[SEEN] + 1) % settings.insert_every == 0 and n < settings.limit
+        if settings.utility > 0.0:
+            least = settings.utility * state.utilities[lowest(state.utilities, n)]
+            due |= state.errors[largest(state.errors, n)] > least
+    state.counters[graph.PENDING] = due
+    return due
 
 
-@kernel_in_place
-def remove_pruned(state: Any, settings: Any, a: int) -> None:
-    """Remove the old edges of unit ``a``, and units without edges.
-
-    Units are visited from the last to the first, so that the unit that moves into the place of a removed one has been
-    visited already.
-    """
-    n = state.counters[UNITS]
-    for i in range(n - 1, -1, -1):
-        if state.edges[a, i] > settings.max_age + 1:
-            graph.disconnect(state.edges, a, i)
-            if graph.degree(state.edges, i, n) == 0:
-                n -= 1
-                remove(state, i)
-                a = i if a == n else a
-
-
-@kernel_in_place
-def remove_useless(state: Any, settings: Any) -> None:
-    """Remove the unit of least utility if the largest error exceeds it by the factor ``utility``."""
-    n, least = state.counters[UNITS], 0
-    for i in range(1, n):
-        if state.utilities[i] < state.utilities[least]:
-            least = i
-    if n > 2 and state.errors[largest(state.errors, n)] > settings.utility * state.utilities[least]:
-        remove(state, least)
-
-
-@ncl.loop(
+@ncl.neighbourhood(
     whole=True,
     parameters={
         **DECAY,
         "neighbour_rate": ncl.Parameter(0.006, SHARE),
         "insert_every": ncl.Parameter(100, ncl.integer(1), int),
         "max_age": ncl.Parameter(50, ncl.integer(1), int),
-        "error_split": ncl.Parameter(0.5, SHARE),
+        "error_split": ncl.Parameter(0.5, SHARE, None),
         "error_decay": ncl.Parameter(0.995, UNIT_INTERVAL),
         "utility": ncl.Parameter(None, ncl.optional(ncl.number(0.0, open_below=True)), lambda k: float(k or 0.0)),
     },
     state={**graph.EDGES, "errors": ncl.Array("unit"), "utilities": ncl.Array("unit")},
+    hooks={"after": follow},
 )
-def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
-    counters, edges, h, best = state.counters, state.edges, settings.h, settings.best
-    for r in range(X.shape[0]):
-        n = counters[UNITS]
-        if counters[JOURNALED] + 2 * n + 2 > state.journal.shape[0]:
-            return r
-        distance_powers(state.prototypes, n, X, r, 2.0, h)
-        find_winners(h[:n], False, best[: min(n, 2)])
-        a, b = best[0], best[1]
-        if n < min(2, settings.limit) and (n == 0 or h[a] > 0.0):
-            copy_scaled(state.prototypes[n], X[r], 1.0)
-            state.wins[n], winners[r] = 1, n
-            state.rates[n] = settings.learning_rate * settings.rate_decay
-            counters[UNITS], counters[SEEN] = n + 1, counters[SEEN] + 1
-            continue
-        graph.age(edges, a, n)
-        state.errors[a] += h[a]
-        update(state, settings, a, X[r], state.rates[a])
-        for i in range(n):
-            if edges[a, i] > 0 and settings.neighbour_rate > 0.0:
-                update(state, settings, i, X[r], settings.neighbour_rate)
-        state.rates[a] *= settings.rate_decay
-        state.wins[a] += 1
-        winners[r] = a
-        if n > 1:
-            state.utilities[a] += h[b] - h[a]
-            graph.connect(edges, a, b)
-            remove_pruned(state, settings, a)
-            if settings.utility > 0.0:
-                remove_useless(state, settings)
-        counters[SEEN] += 1
-        n = counters[UNITS]
-        if counters[SEEN] % settings.insert_every == 0 and 1 < n < settings.limit:
-            insert(state, settings, n)
-            n = counters[UNITS]
-        for i in range(n):
-            state.errors[i] *= settings.error_decay
-            state.utilities[i] *= settings.error_decay
-    return X.shape[0]
+def linked(
+    state: Any, settings: Any, n: int, h: FloatArray, k: int, best: IntArray, units: IntArray, strengths: FloatArray
+) -> int:
+    """Select the winner by its rate, and its neighbours by ``neighbour_rate``."""
+    units[0], strengths[0], m = best[0], state.rates[best[0]], 1
+    for i in range(n):
+        if state.edges[best[0], i] > 0 and settings.neighbour_rate > 0.0:
+            units[m], strengths[m] = i, settings.neighbour_rate
+            m += 1
+    return m
 
 
 class GrowingNeuralGas(ncl.GraphModel):
@@ -178,8 +130,8 @@ class GrowingNeuralGas(ncl.GraphModel):
         The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
     """
 
+    neighbourhood = linked
     update = ncl.STEPS
-    loop = learn
 
     def __init__(
         self,
@@ -197,15 +149,28 @@ class GrowingNeuralGas(ncl.GraphModel):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
     ) -> None:
-        self.n_units = n_units
-        self.learning_rate = learning_rate
-        self.neighbour_rate = neighbour_rate
-        self.rate_decay = rate_decay
-        self.insert_every = insert_every
-        self.max_age = max_age
-        self.error_split = error_split
-        self.error_decay = error_decay
-        self.utility = utility
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
+        self._assign(locals())
+
+    def _restructure(self) -> None:
+        self._remove(np.flatnonzero(self._state.edges.diagonal()))
+        state, n = self._state, self.n_units_
+        if self.utility and n > 2 and state.errors[:n].max() > self.utility * state.utilities[:n].min():
+            self._remove([int(state.utilities[:n].argmin())])
+        if state.counters[SEEN] % self.insert_every == 0 and 1 < self.n_units_ < self.n_units:
+            self._insert(self._state, self.n_units_)
+
+    def _insert(self, state: Any, n: int) -> None:
+        """Take step 4."""
+        q = int(state.errors[:n].argmax())
+        f = int(np.where(state.edges[q, :n] > 0, state.errors[:n], -1.0).argmax())
+        if state.edges[q, f] == 0:  # no neighbours: removals by utility may leave such a unit
+            return
+        copy_scaled(state.prototypes[n], state.prototypes[q], 1.0)
+        hebbian_move(state.prototypes[n], state.prototypes[f], 0.5)
+        state.errors[[q, f]] *= self.error_split
+        state.errors[n], state.utilities[n] = state.errors[q], (state.utilities[q] + state.utilities[f]) / 2.0
+        state.rates[n], state.wins[n] = self.learning_rate, 0
+        graph.disconnect(state.edges, q, f)
+        graph.connect(state.edges, q, n)
+        graph.connect(state.edges, f, n)
+        state.counters[UNITS] = n + 1

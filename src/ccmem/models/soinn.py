@@ -25,73 +25,57 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ccmem import ncl
-from ccmem.core.state import JOURNALED, SEEN, UNITS
+from ccmem.core.state import SEEN
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import distance_powers, find_winners
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.update import copy_scaled
 from ccmem.ncl import graph
-from ccmem.ncl.graph import remove
 from ccmem.ncl.growths import MAX_UNITS, local_threshold
-from ccmem.ncl.updates import hebbian as update
 
 
 @kernel_in_place
-def remove_noise(state: Any, settings: Any) -> None:
-    """Remove units with few neighbours, from the last to the first; degrees and mean are computed beforehand."""
-    n, mean = state.counters[UNITS], 0.0
-    for i in range(n):
-        settings.units[i] = graph.degree(state.edges, i, n)
-        mean += state.wins[i] / n
-    for i in range(n - 1, -1, -1):
-        degree = settings.units[i]
-        if degree < 2 and state.wins[i] < (settings.noise if degree == 1 else 1.0) * mean:
-            remove(state, i)
+def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> bool:
+    """Remove the winner's old edges; return True if step 3 is due."""
+    if winner < n:
+        graph.prune(state.edges, winner, n, settings.max_age)
+    state.counters[graph.PENDING] = (state.counters[SEEN] + 1) % settings.prune_every == 0
+    return state.counters[graph.PENDING] > 0
 
 
-@ncl.loop(
+@ncl.neighbourhood(
     whole=True,
-    gradual=True,
     parameters={
-        "max_units": MAX_UNITS,
         "max_age": ncl.Parameter(50, ncl.integer(1), int),
         "prune_every": ncl.Parameter(100, ncl.integer(1), int),
-        "noise": ncl.Parameter(1.0, ncl.number(0.0, open_above=True)),
+        "noise": ncl.Parameter(1.0, ncl.number(0.0, open_above=True), None),
     },
     state=graph.EDGES,
+    hooks={"after": follow},
 )
-def learn(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
-    counters, edges, h, best = state.counters, state.edges, settings.h, settings.best
-    for r in range(X.shape[0]):
-        n = counters[UNITS]
-        full = n == state.prototypes.shape[0] and n < settings.limit
-        if full or counters[JOURNALED] + 2 * n > state.journal.shape[0]:
-            return r
-        distance_powers(state.prototypes, n, X, r, 2.0, h)
-        find_winners(h[:n], False, best[: min(n, 2)])
-        a, b = best[0], best[1]
-        is_new = n == 0 or (n == 1 and h[a] > 0.0)
-        if n > 1:
-            is_new = h[a] > local_threshold(state, n, a) or h[b] > local_threshold(state, n, b)
-        if is_new and n < settings.limit:
-            copy_scaled(state.prototypes[n], X[r], 1.0)
-            state.wins[n], winners[r], counters[UNITS] = 1, n, n + 1
-        else:
-            winners[r] = a
-            state.wins[a] += 1
-            update(state, settings, a, X[r], 1.0 / state.wins[a])
-            if n > 1:
-                graph.connect(edges, a, b)
-                graph.age(edges, a, n)
-                for i in range(n):
-                    if edges[a, i] > 0:
-                        update(state, settings, i, X[r], 0.01 / state.wins[i])
-                graph.prune(edges, a, n, settings.max_age)
-        if (counters[SEEN] + 1) % settings.prune_every == 0:
-            remove_noise(state, settings)  # before the row is counted: the journal dates a removal by its row
-        counters[SEEN] += 1
-    return X.shape[0]
+def linked(
+    state: Any, settings: Any, n: int, h: FloatArray, k: int, best: IntArray, units: IntArray, strengths: FloatArray
+) -> int:
+    """Connect the two nearest units; select the winner and its neighbours."""
+    units[0], strengths[0], m = best[0], 1.0 / (state.wins[best[0]] + 1), 1
+    if n > 1:
+        graph.connect(state.edges, best[0], best[1])
+        graph.age(state.edges, best[0], n)
+    for i in range(n):
+        if state.edges[best[0], i] > 0:
+            units[m], strengths[m] = i, 0.01 / state.wins[i]
+            m += 1
+    return m
+
+
+@ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})
+def far(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
+    """True for rows beyond the threshold of one of the two nearest units, and for the first two distinct rows."""
+    if n < 2 or n >= settings.limit:
+        return n < settings.limit and (n == 0 or h[0] > 0.0)
+    a, b = settings.best[0], settings.best[1]
+    return h[a] > local_threshold(state, n, a) or h[b] > local_threshold(state, n, b)
 
 
 class SOINN(ncl.GraphModel):
@@ -115,13 +99,17 @@ class SOINN(ncl.GraphModel):
         The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
     """
 
-    loop = learn
+    neighbourhood = linked
+    growth = far
     parameters: ClassVar[dict[str, ncl.Parameter]] = {}
 
     def __init__(
         self, max_units: int | None = None, *, max_age: int = 50, prune_every: int = 100, noise: float = 1.0
     ) -> None:
-        self.max_units = max_units
-        self.max_age = max_age
-        self.prune_every = prune_every
-        self.noise = noise
+        self._assign(locals())
+
+    def _restructure(self) -> None:
+        n, state = self.n_units_, self._state
+        degrees, wins = (state.edges[:n, :n] > 0).sum(axis=1), state.wins[:n]
+        limits = np.where(degrees == 1, self.noise, 1.0) * wins.mean()
+        self._remove(np.flatnonzero((degrees < 2) & (wins < limits)).tolist())

@@ -9,7 +9,8 @@ For sample t of the stream, the nearest unit w, and g[i] the distance of unit i 
 v[i] is the learning rate, times ``rate_decay`` per win. t counts all samples since learning began, so
 :meth:`partial_fit` never restarts the schedule; ``horizon=inf`` keeps rates and sigma constant. The elastic map needs
 no horizon (DSOM): d is the distance to x over the largest distance seen, and g is measured in diagonals of the grid, as
-in the authors' code for square grids. A strength below the resolution of the data counts as zero. Ties go to the lowest index.
+in the authors' code for square grids. A strength below the resolution of the data counts as zero. Ties go to the
+lowest index.
 
 Sources: T. Kohonen, "The self-organizing map", 1990; N. Rougier and Y. Boniface, "Dynamic self-organising map", 2011.
 Equal to MiniSom to 1e-12 with the same start. Reference in plain numpy: ``tests/naive/som.py``.

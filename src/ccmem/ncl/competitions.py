@@ -45,13 +45,14 @@ def frequency_sensitive(state: Any, settings: Any, n: int, h: FloatArray, best: 
 
 
 @kernel_in_place
-def update_shares(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> None:
+def update_shares(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> bool:
     """Update share[i] += B (1 if i is the nearest unit else 0 - share[i]), by the competition without bias."""
     near = lowest(h, n)
     for i in range(n):
         state.shares[i] -= settings.share_rate * state.shares[i]
     if near >= 0:
         state.shares[near] += settings.share_rate
+    return False
 
 
 @competition(

@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem.core.codes import MOVE, REJECTED, REMOVE
+from ccmem.core.codes import REJECTED
 from ccmem.core.state import SEEN, UNITS, UnitState
 from ccmem.kernels.cache_files import cache_root
 from ccmem.kernels.competition import dot, lowest
 from ccmem.kernels.jit import kernel, kernel_in_place
-from ccmem.kernels.journal import note
 from ccmem.kernels.sources import source_digest
-from ccmem.ncl.interpreted import names_in, rebound
-from ccmem.ncl.parts import Array, Part
+from ccmem.ncl.interpreted import names_in
+from ccmem.ncl.parts import Part
 
 _HEAD = '''"""Kernel composed by ccmem.ncl:
 
@@ -77,23 +76,8 @@ def learn(state, settings, X, winners{codes}):
             winners[r] = best[0]
         {after}
         counters[SEEN] += 1
+        {pause}
     return X.shape[0]
-"""
-
-_OWN_LOOP = """
-@compiled
-def remove(state, unit):
-    last = state.counters[UNITS] - 1
-    note(state.counters, state.journal, REMOVE, unit, unit, state.wins[unit])
-    if unit != last:
-        note(state.counters, state.journal, MOVE, last, unit, state.wins[last])
-    {moves}
-    state.counters[UNITS] = last
-
-
-@compiled
-def learn(state, settings, X, winners):
-    return loop(state, settings, X, winners)
 """
 
 _READ = """
@@ -118,19 +102,6 @@ def match(state, settings, X, competes, winners):
                 winners[r] = i
     return X.shape[0]
 """
-
-_MOVES = {
-    "unit": "state.{name}[unit], state.{name}[last] = state.{name}[last], {fill}",
-    "column": """for i in range(state.{name}.shape[1]):
-        state.{name}[unit, i], state.{name}[last, i] = state.{name}[last, i], {fill}""",
-    "pair": """for i in range(last + 1):
-        state.{name}[unit, i], state.{name}[last, i] = state.{name}[last, i], 0
-    for i in range(last + 1):
-        state.{name}[i, unit], state.{name}[i, last] = state.{name}[i, last], 0
-    state.{name}[unit, unit] = 0""",
-}
-"""Templates that move the last unit into the place of a removed one, by the axes of a state array."""
-_UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
 
 _FOR_ONE_UNIT = {
     "activation": """for i in range(n):
@@ -203,11 +174,8 @@ def _source(parts: dict[str, Part], settings: tuple[str, ...]) -> str:
     )
     look = parts["activation"]
     lines += _READ.format(activation=_step(look, 8), sign="-" if look.similarity else "")
-    if "loop" in parts:
-        arrays = _UNITS | {name: array for part in parts.values() for name, array in part.state.items()}
-        moves = [_MOVES[a.axes].format(name=n, fill=a.fill) for n, a in arrays.items() if a.axes in _MOVES]
-        return lines + _OWN_LOOP.format(moves="\n    ".join(moves))
     labelled = any(part.labelled for part in parts.values())
+    hooked = any("after" in part.hooks for part in parts.values())
     amount = "strengths[j] * rate(state, settings, units[j])"
     check = "\n                if not abs(amount) < INFINITY:\n                    return r"
     return lines + _LOOP.format(
@@ -229,7 +197,8 @@ def _source(parts: dict[str, Part], settings: tuple[str, ...]) -> str:
         move=f"amount = {amount}{'' if parts['rate'].own else check}\n"
         "                update(state, settings, units[j], X[r], amount)"
         + ("" if parts["update"].own else _CHECK_MOVE),
-        after="after(state, settings, n, h, winners[r])" if "after" in parts["competition"].hooks else "",
+        after="pauses = after(state, settings, n, h, winners[r])" if hooked else "",
+        pause="if pauses:\n            return r + 1" if hooked else "",
     )
 
 
@@ -247,26 +216,13 @@ def compose(functions: tuple[Any, ...], settings: tuple[str, ...]) -> Compositio
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         sys.modules[name] = module  # before compiling: numba finds the types of a cached kernel by name
         exec(compile(source, file, "exec"), module.__dict__)
-        if "loop" in parts:
-            provided = {"update": parts["update"].function, "remove": module.remove}
-            module.__dict__["loop"] = rebound(parts["loop"].function, provided, kernel_in_place)
     return Composition(parts, source, module)
 
 
 def _names(parts: dict[str, Part]) -> dict[str, Any]:
     """Return the names that the source of a kernel refers to, with their values."""
     hooks = {name: hook for part in parts.values() for name, hook in part.hooks.items()}
-    known = {
-        "MOVE": MOVE,
-        "REMOVE": REMOVE,
-        "note": note,
-        "REJECTED": REJECTED,
-        "SEEN": SEEN,
-        "UNITS": UNITS,
-        "INFINITY": np.inf,
-        "lowest": lowest,
-        "dot": dot,
-    }
+    known = {"REJECTED": REJECTED, "SEEN": SEEN, "UNITS": UNITS, "INFINITY": np.inf, "lowest": lowest, "dot": dot}
     return {**known, **hooks, **{place: part.function for place, part in parts.items()}}
 
 

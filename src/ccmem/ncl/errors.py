@@ -39,7 +39,7 @@ def explained(model: Any, row: Any, problem: BaseException | None = None) -> Bas
     except PartError as found:
         return found
     if parts and problem is None and done == 0:
-        places = ("competition", "neighbourhood", "growth", "update", "loop", "activation")
+        places = ("competition", "neighbourhood", "growth", "update", "activation")
         part = next(parts[place] for place in places if place in parts)
         code = getattr(part.function, "py_func", part.function).__code__
         return PartError(

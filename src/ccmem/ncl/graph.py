@@ -1,29 +1,59 @@
-"""Graph operations: edges between units, each with an age.
+"""Graph operations: edges between units, each with an age, and parts shared by models of connected units.
 
-``state.edges`` is a symmetric table: 0 without an edge, otherwise 1 + its age.
+``state.edges`` is a symmetric table: 0 without an edge, otherwise 1 + its age. A hook ``after`` of a part that sets
+``state.counters[PENDING]`` and returns True makes :meth:`GraphModel._restructure` run after the row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ccmem.core.codes import MOVE, REMOVE
 from ccmem.core.locking import reading
-from ccmem.core.state import UNITS
-from ccmem.core.typing import IntArray
+from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, OWN, SEEN, UNITS
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.kernels.competition import find_winners, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
-from ccmem.ncl.parts import Array
+from ccmem.ncl.parts import Array, competition, growth, rate
+from ccmem.ncl.rates import count
 
+PENDING = OWN
 EDGES = {"edges": Array("pair", np.int32)}
+_UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
+
+
+@competition(whole=True)
+def nearest_pair(state: Any, settings: Any, n: int, h: FloatArray, best: IntArray) -> int:
+    """Select the nearest unit; ``best[1]`` is the second nearest, if there are two."""
+    find_winners(h[:n], False, best[: min(n, 2)])
+    return min(n, 1)
+
+
+@growth(whole=True)
+def first_pair(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
+    """True for the first two distinct rows."""
+    return n < min(2, settings.limit) and (n == 0 or h[lowest(h, n)] > 0.0)
+
+
+@rate(hooks={"won": count})
+def by_strength(state: Any, settings: Any, unit: int) -> float:
+    """Return 1: a unit moves by the strength that the neighbourhood gave it."""
+    return 1.0
 
 
 class GraphModel(Model):
-    """Base of models whose units are connected; their ``loop`` keeps the state ``EDGES``."""
+    """Base of models whose units are connected; a part keeps the state ``EDGES``."""
 
     activation = euclidean
+    competition = nearest_pair
+    rate = by_strength
+    growth = first_pair
+    _own_counters = ("pending",)
 
     @property
     @reading
@@ -37,6 +67,41 @@ class GraphModel(Model):
         """Age of every edge in ``edges_``."""
         pairs = self.edges_
         return self._started().edges[pairs[:, 0], pairs[:, 1]].astype(np.int64) - 1
+
+    def _restructure(self) -> None:
+        """Remove and insert units; called after a row whose ``after`` set ``PENDING``."""
+
+    def _decide(self) -> None:
+        self.__dict__["_paused"] = bool(self._state.counters[PENDING])
+        if self._paused:
+            self._state.counters[PENDING] = 0
+            self._restructure()
+
+    def _grow(self, row: FloatArray) -> None:
+        if not self._paused:  # otherwise the kernel stopped for a decision, which has been made
+            super()._grow(row)
+
+    def _remove(self, units: Iterable[int]) -> None:
+        """Remove units and their edges, from the last to the first; the last unit takes the index of a removed one."""
+        state, lines = self._state, []
+        for unit in sorted(units, reverse=True):
+            last, step = state.counters[UNITS] - 1, state.counters[SEEN] - 1
+            lines.append((REMOVE, step, unit, unit, state.wins[unit], 0, 0))
+            if unit != last:
+                lines.append((MOVE, step, last, unit, state.wins[last], 0, 0))
+            for name, array in {**_UNITS, **self._arrays}.items():
+                values = getattr(state, name)
+                if array.axes != "one":
+                    values[unit], values[last] = values[last].copy(), array.fill
+                if array.axes == "pair":
+                    values[:, unit], values[:, last] = values[:, last].copy(), array.fill
+                    values[unit, unit] = array.fill
+            state.counters[UNITS] = last
+        if lines:
+            written = state.journal[: state.counters[JOURNALED]]
+            journal = np.concatenate([written, np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)])
+            self._state = state._replace(journal=journal)
+            state.counters[JOURNALED] = len(journal)
 
     def _check_state(self, state: Any) -> None:
         super()._check_state(state)
@@ -83,11 +148,3 @@ def degree(edges: IntArray, unit: int, n: int) -> int:
     for i in range(n):
         found += edges[unit, i] > 0
     return found
-
-
-def remove(state: Any, unit: int) -> None:
-    """Remove a unit and its edges; the last unit takes its index, in all arrays of the state.
-
-    For loops only: a composition provides the function, from the arrays that the parts of the model declare.
-    """
-    raise NotImplementedError("ccmem.ncl.graph.remove works only inside of a loop")

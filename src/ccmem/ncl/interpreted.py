@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -16,23 +16,11 @@ def names_in(code: types.CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
-def rebound(function: Any, names: Mapping[str, Any], compiled: Callable[..., Any] | None = None) -> Any:
-    """Return ``function`` with some global names rebound, in plain Python or ``compiled``.
-
-    If ``compiled``, the names are rebound in all compiled functions of its module that it may call.
-    """
+def rebound(function: Any, names: Mapping[str, Any]) -> Any:
+    """Return ``function`` in plain Python, with some global names rebound."""
     plain = getattr(function, "py_func", function)
     variables = {**plain.__globals__, **names}
-
-    def again(one: Any) -> Any:
-        return types.FunctionType(one.__code__, variables, one.__name__, one.__defaults__, one.__closure__)
-
-    if compiled is None:
-        return again(plain)
-    for name, value in plain.__globals__.items():
-        if name not in names and getattr(value, "__module__", "") == plain.__module__ and hasattr(value, "py_func"):
-            variables[name] = compiled(again(value.py_func))
-    return variables[plain.__name__]
+    return types.FunctionType(plain.__code__, variables, plain.__name__, plain.__defaults__, plain.__closure__)
 
 
 def interpreted(value: Any, replaced: Mapping[str, Any] | None = None) -> Any:

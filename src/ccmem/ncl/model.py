@@ -15,7 +15,7 @@ from ccmem.base.validation import check_finite
 from ccmem.core.allocation import aligned_zeros
 from ccmem.core.parameters import Rule
 from ccmem.core.sklearn import NotFittedError, clone
-from ccmem.core.state import JOURNAL_COLUMNS, UNITS, new_units
+from ccmem.core.state import UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
@@ -45,9 +45,9 @@ class Model(CompetitiveMemory):
 
     Attributes
     ----------
-    activation, competition, neighbourhood, rate, update, growth, loop
+    activation, competition, neighbourhood, rate, update, growth
         Parts (see :mod:`ccmem.ncl.parts`), or several of them to choose from by a parameter
-        (:func:`ccmem.ncl.by_parameter`). ``loop`` replaces all but the activation and the update.
+        (:func:`ccmem.ncl.by_parameter`).
     parameters : dict
         Further parameters, by name.
     """
@@ -58,7 +58,6 @@ class Model(CompetitiveMemory):
     rate: ClassVar[Any] = rates.decaying
     update: ClassVar[Any] = updates.hebbian
     growth: ClassVar[Any] = growths.first_samples
-    loop: ClassVar[Any] = None
     parameters: ClassVar[dict[str, Parameter]] = {"n_units": growths.N_UNITS}
 
     _declared: ClassVar[dict[str, Parameter]]
@@ -83,19 +82,21 @@ class Model(CompetitiveMemory):
     def __init__(self, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Model is a base class; name the parts of a model in a subclass")
 
-    @classmethod
-    def _places(cls) -> tuple[str, ...]:
-        return PLACES if cls.loop is None else ("activation", "update", "loop")
+    def _assign(self, given: dict[str, Any]) -> None:
+        """Store parameters: the local variables of an ``__init__``."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
 
     @classmethod
     def _every_function(cls) -> list[Any]:
         """Return the choices and all part functions that the class may use."""
-        named = [getattr(cls, place) for place in cls._places()]
+        named = [getattr(cls, place) for place in PLACES]
         found = []
         for function in named:
             if isinstance(function, Choice):
                 found += [function, *function.options.values()]
-            elif function is not None:
+            else:
                 found.append(function)
         return found
 
@@ -105,13 +106,12 @@ class Model(CompetitiveMemory):
         """Return the kernels for the current parameters."""
         known = self.__dict__.get("_composition")
         if known is None:
-            chosen = [getattr(type(self), place) for place in self._places()]
+            chosen = [getattr(type(self), place) for place in PLACES]
             chosen = [c.options[getattr(self, c.parameter)] if isinstance(c, Choice) else c for c in chosen]
-            functions = tuple(function for function in chosen if function is not None)
-            known = self.__dict__["_composition"] = compose(functions, self._names_of_settings(functions))
+            known = self.__dict__["_composition"] = compose(tuple(chosen), self._names_of_settings(chosen))
         return known
 
-    def _names_of_settings(self, functions: tuple[Any, ...]) -> tuple[str, ...]:
+    def _names_of_settings(self, functions: list[Any]) -> tuple[str, ...]:
         names = ["limit", "learning_rate", *(n for n, p in self._rules_of(functions).items() if p.kind is not None)]
         scratch = [name for function in functions for name in function.part.scratch]
         return tuple(dict.fromkeys([*names, *_CORE, *scratch]))
@@ -170,8 +170,7 @@ class Model(CompetitiveMemory):
         return _UNLIMITED if most is None else int(most)
 
     def _gradual(self) -> bool:
-        grows = self._parts.get("growth", self._parts.get("loop"))
-        return grows is not None and grows.gradual
+        return self._parts["growth"].gradual
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
         self._check_winners()
@@ -219,12 +218,8 @@ class Model(CompetitiveMemory):
     def _grow(self, row: FloatArray) -> None:
         state = self._state
         n, n_features = state.prototypes.shape
-        if "loop" in self._parts and len(state.journal) < 2 * n + 2:
-            self._state = state._replace(journal=np.zeros((2 * n + 2, JOURNAL_COLUMNS), np.int64))
-            return
         if state.counters[UNITS] < n or n >= self._limit():
-            self._check_progress(row)
-            return
+            raise explained(self, row)
         capacity = min(2 * n, self._limit())
         wider = new_units(capacity, n_features, state.prototypes.dtype, 1.0, len(self._own_counters))
         fresh = wider._asdict() | {
@@ -237,12 +232,6 @@ class Model(CompetitiveMemory):
             else:
                 array[tuple(map(slice, old.shape))] = old
         self._state = type(state)(**fresh)
-
-    def _check_progress(self, row: FloatArray) -> None:
-        """Raise if the kernel stopped without a reason; a full journal, emptied by now, is a reason for a loop."""
-        if "loop" not in self._parts or self.__dict__.get("_stopped_at") == self.n_samples_seen_:
-            raise explained(self, row)
-        self.__dict__["_stopped_at"] = self.n_samples_seen_
 
     def _widen(self, n_features: int) -> None:
         before = self._started().prototypes.shape[1]
@@ -278,7 +267,6 @@ class Model(CompetitiveMemory):
 
     def _learn_all(self, X: FloatArray, learn: Callable[..., int] | None) -> ChunkResult:
         first = int(self._state.counters[0])
-        self.__dict__.pop("_stopped_at", None)
         try:
             return super()._learn_all(X, learn)
         except FAILURES as problem:
@@ -326,7 +314,7 @@ class Model(CompetitiveMemory):
 
     # Copies ---------------------------------------------------------------------------------------------------------
 
-    _not_pickled: ClassVar[tuple[str, ...]] = (*CompetitiveMemory._not_pickled, "_composition", "_stopped_at")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*CompetitiveMemory._not_pickled, "_composition", "_paused")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._shape_parameters:
@@ -359,9 +347,7 @@ def _initialiser(declared: dict[str, Parameter]) -> Callable[..., None]:
     def initialise(self: Any, *first: Any, **given: Any) -> None:
         values = signature.bind(self, *first, **given)
         values.apply_defaults()
-        for name, value in values.arguments.items():
-            if name != "self":
-                setattr(self, name, value)
+        self._assign(values.arguments)
 
     kinds = inspect.Parameter
     by_place = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]

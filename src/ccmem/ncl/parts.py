@@ -1,8 +1,8 @@
 """Parts of a competitive model: functions with a place in the row loop, and the parameters and arrays that they need.
 
 A part is a plain function. A decorator named after its place (:func:`activation`, :func:`competition`,
-:func:`neighbourhood`, :func:`rate`, :func:`update`, :func:`growth`, :func:`loop`) compiles it and records its
-declarations. Inside, ``state`` holds the arrays that learning changes, ``settings`` the parameters of the model:
+:func:`neighbourhood`, :func:`rate`, :func:`update`, :func:`growth`) compiles it and records its declarations. Inside,
+``state`` holds the arrays that learning changes, ``settings`` the parameters of the model:
 
 ========================  ==============================================  ==============================================
 place                     function for one unit                           function for all units (``whole=True``)
@@ -14,11 +14,8 @@ neighbourhood             f(state, settings, winner, unit) -> strength    f(stat
 rate                      f(state, settings, unit) -> rate
 update                    f(state, settings, unit, x, amount)
 growth                                                                    f(state, settings, n, h, k) -> bool
-loop                                                                      f(state, settings, X, winners) -> rows learned
 ========================  ==============================================  ==============================================
 
-A ``loop`` is the whole row loop; in its module the names ``update`` and ``remove`` mean the update of the
-model and :func:`ccmem.ncl.graph.remove`.
 The unit with the lowest h (or score) wins. A unit moves by ``amount`` = strength times rate.
 """
 
@@ -34,7 +31,7 @@ from ccmem.core.parameters import Rule, choice
 from ccmem.kernels.jit import checked_kernel, kernel_in_place
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth", "loop")
+PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth")
 """Places of parts in a model, in the order in which the row loop reaches them."""
 
 
@@ -80,7 +77,8 @@ class Part:
     scratch: Mapping[str, Callable[[Any, int], Any]] = field(default_factory=dict)
     """Arrays of ``settings``, by name: made from the model and its capacity before each chunk."""
     hooks: Mapping[str, Any] = field(default_factory=dict)
-    """Further functions: ``after`` each row (competition), ``won`` by a winner (rate), ``start`` of a unit (update)."""
+    """Further functions: ``after`` each row (True stops the kernel for :meth:`CompetitiveMemory._decide`), ``won`` by a
+    winner (rate), ``start`` of a unit (update)."""
     similarity: bool = False
     """True if an activation is the negative of a similarity."""
     labelled: bool = False
@@ -138,7 +136,7 @@ def _decorator(place: str) -> _Decorator:
     return cast(_Decorator, decorate)
 
 
-activation, competition, neighbourhood, rate, update, growth, loop = map(_decorator, PLACES)
+activation, competition, neighbourhood, rate, update, growth = map(_decorator, PLACES)
 
 
 def per_unit(dtype: Any = np.float64) -> Callable[[Any, int], Any]:
