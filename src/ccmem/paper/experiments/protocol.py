@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ccmem import metrics
+from ccmem import metrics, ncl
 from ccmem.core.codes import UNLABELED
 from ccmem.core.sklearn import clone
 from ccmem.core.typing import FloatArray, IntArray
@@ -187,7 +187,7 @@ def run(
     unknown = [protocol for protocol in protocols if protocol not in PROTOCOLS]
     if unknown:
         raise ValueError(f"unknown protocol {unknown[0]!r}; there are {' and '.join(PROTOCOLS)}")
-    if getattr(model, "task_ends", None) is not None:
+    if getattr(model, "task_ends", None) is not None or isinstance(model, ncl.Classifier):
         return _run_told(model, benchmark, stream, protocols, stop)
     if isinstance(model, ModalClassifier):
         return _run_memory(model, benchmark, stream, protocols, watch, stop)
@@ -310,7 +310,11 @@ def _run_network(
 def _run_told(
     model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str], stop: Callable[[Any], bool]
 ) -> dict[str, Outcome]:
-    """Run one pass for both protocols: knowing the task implies knowing the class. The paper scores the position."""
+    """Run one pass with class labels for both protocols; the paper's scores the position in the task.
+
+    For learners that know the task, and so the class; and for memories with labels, whose units have one class each,
+    as the units of a memory without labels have after the vote.
+    """
     learner = clone(model)
     classes = np.array(sorted(sum(benchmark.tasks, ())))
     R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
