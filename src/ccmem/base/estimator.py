@@ -23,6 +23,12 @@ class Estimator(GuardedEstimator):
     """Parameters that cannot change once learning has begun."""
     _began_with: tuple[Any, ...]
 
+    def _assign(self, given: dict[str, Any]) -> None:
+        """Store parameters: the local variables of an ``__init__`` that has nothing else to do."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
 

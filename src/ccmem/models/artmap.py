@@ -62,8 +62,4 @@ class ARTMAP(ncl.Classifier):
         choice: float = 1e-3,
         learning_rate: float = 1.0,
     ) -> None:
-        self.max_units = max_units
-        self.vigilance = vigilance
-        self.match_tracking = match_tracking
-        self.choice = choice
-        self.learning_rate = learning_rate
+        self._assign(locals())

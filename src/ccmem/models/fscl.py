@@ -74,14 +74,4 @@ class FrequencySensitiveWTA(ncl.Model):
         beta_2: float = 0.999,
         init: Any = "first",
     ) -> None:
-        self.n_units = n_units
-        self.fairness = fairness
-        self.bias = bias
-        self.share_rate = share_rate
-        self.p = p
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.init = init
+        self._assign(locals())

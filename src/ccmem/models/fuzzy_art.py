@@ -61,10 +61,7 @@ class FuzzyART(ncl.Model):
     def __init__(
         self, max_units: int | None = None, *, vigilance: float = 0.5, choice: float = 1e-3, learning_rate: float = 1.0
     ) -> None:
-        self.max_units = max_units
-        self.vigilance = vigilance
-        self.choice = choice
-        self.learning_rate = learning_rate
+        self._assign(locals())
 
     @property
     @reading

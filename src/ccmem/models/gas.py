@@ -75,15 +75,4 @@ class NeuralGas(ncl.Model):
         beta_2: float = 0.999,
         init: Any = "first",
     ) -> None:
-        self.n_units = n_units
-        self.reach = reach
-        self.final_reach = final_reach
-        self.learning_rate = learning_rate
-        self.final_rate = final_rate
-        self.rate_decay = rate_decay
-        self.horizon = horizon
-        self.p = p
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.init = init
+        self._assign(locals())

@@ -74,12 +74,4 @@ class LVQ(ncl.Classifier):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
     ) -> None:
-        self.units_per_class = units_per_class
-        self.rule = rule
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.gain = gain
-        self.p = p
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
+        self._assign(locals())

@@ -86,20 +86,7 @@ class SelfOrganisingMap(ncl.Model):
         beta_2: float = 0.999,
         init: Any = "first",
     ) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.topology = topology
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.sigma = sigma
-        self.horizon = horizon
-        self.elasticity = elasticity
-        self.p = p
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.init = init
+        self._assign(locals())
 
     @property
     def positions_(self) -> Any:

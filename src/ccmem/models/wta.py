@@ -76,13 +76,4 @@ class IncrementalWTA(ncl.Model):
         init: Any = "first",
         random_state: Any = None,
     ) -> None:
-        self.n_units = n_units
-        self.n_winners = n_winners
-        self.p = p
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.step = step
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.init = init
-        self.random_state = random_state
+        self._assign(locals())

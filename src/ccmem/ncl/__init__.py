@@ -43,59 +43,13 @@ from ccmem.ncl.parts import (
 from ccmem.ncl.rates import constant, decaying, harmonic, scheduled
 from ccmem.ncl.updates import STEPS, adam, fuzzy, hebbian, renormalising, rmsprop
 
-__all__ = [
-    "GRID",
-    "STEPS",
-    "Array",
-    "Classifier",
-    "GraphModel",
-    "Model",
-    "Parameter",
-    "PartError",
-    "activation",
-    "adam",
-    "boolean",
-    "by_parameter",
-    "choice",
-    "competition",
-    "conscience",
-    "constant",
-    "cosine",
-    "decaying",
-    "elastic_grid",
-    "euclidean",
-    "first_samples",
-    "first_samples_of_class",
-    "frequency_sensitive",
-    "fuzzy",
-    "fuzzy_minimum",
-    "fuzzy_vigilant",
-    "grid",
-    "growth",
-    "harmonic",
-    "hebbian",
-    "integer",
-    "k_nearest",
-    "label_veto",
-    "match_tracking",
-    "nearest",
-    "neighbourhood",
-    "number",
-    "optional",
-    "p_norm",
-    "per_unit",
-    "positions",
-    "posterior",
-    "ranks",
-    "rate",
-    "relative",
-    "renormalising",
-    "rmsprop",
-    "scheduled",
-    "signed",
-    "unmatched",
-    "unmatched_labelled",
-    "update",
-    "vigilant",
-    "winners",
-]
+__all__ = ["Array", "Classifier", "GraphModel", "Model", "Parameter", "PartError", "by_parameter", "per_unit"]
+__all__ += ["activation", "competition", "growth", "neighbourhood", "rate", "update"]
+__all__ += ["boolean", "choice", "integer", "number", "optional"]
+__all__ += ["cosine", "euclidean", "fuzzy_minimum", "p_norm"]
+__all__ += ["conscience", "frequency_sensitive", "fuzzy_vigilant", "k_nearest", "label_veto", "match_tracking"]
+__all__ += ["nearest", "vigilant"]
+__all__ += ["GRID", "elastic_grid", "grid", "positions", "posterior", "ranks", "relative", "signed", "winners"]
+__all__ += ["constant", "decaying", "harmonic", "scheduled"]
+__all__ += ["STEPS", "adam", "fuzzy", "hebbian", "renormalising", "rmsprop"]
+__all__ += ["first_samples", "first_samples_of_class", "unmatched", "unmatched_labelled"]

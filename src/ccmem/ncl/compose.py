@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import marshal
 import os
 import re
 import sys
@@ -245,9 +246,6 @@ def _written(name: str, source: str) -> str:
     return str(file)
 
 
-# Digests ----------------------------------------------------------------------------------------------------------
-
-
 def _digest(part: Part) -> str:
     """Return a digest of everything that the functions of a part are compiled from."""
     digest = hashlib.sha256(repr((part.whole, part.allocates)).encode())
@@ -272,26 +270,14 @@ def _pieces(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[byte
         yield source_digest(Path(sys.modules[module].__file__ or "")).encode()
     elif isinstance(function, types.FunctionType):
         seen.add(id(value))
-        yield from _code_pieces(function.__code__)
-        variables = {**function.__globals__, **_closure(function)}
-        for name in names_in(function.__code__):
+        yield marshal.dumps(function.__code__, 2)  # version 2 does not depend on reference counts
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        variables = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+        used = tuple(names_in(function.__code__))
+        for name in used:
             if name in variables:
-                yield from _pieces(variables[name], tuple(names_in(function.__code__)), seen)
+                yield from _pieces(variables[name], used, seen)
     elif isinstance(value, np.ndarray):
         yield value.dtype.str.encode() + repr(value.shape).encode() + value.tobytes()
     else:
         yield repr(value).encode() if isinstance(value, (int, float, str, tuple, bool)) else module.encode()
-
-
-def _closure(function: types.FunctionType) -> dict[str, Any]:
-    cells = function.__closure__ or ()
-    return {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, cells, strict=True)}
-
-
-def _code_pieces(code: types.CodeType) -> Iterator[bytes]:
-    yield code.co_code + repr((code.co_names, code.co_varnames, code.co_firstlineno)).encode()
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _code_pieces(constant)
-        else:
-            yield repr(constant).encode()

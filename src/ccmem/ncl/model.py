@@ -82,12 +82,6 @@ class Model(CompetitiveMemory):
     def __init__(self, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Model is a base class; name the parts of a model in a subclass")
 
-    def _assign(self, given: dict[str, Any]) -> None:
-        """Store parameters: the local variables of an ``__init__``."""
-        for name, value in given.items():
-            if name != "self":
-                setattr(self, name, value)
-
     @classmethod
     def _every_function(cls) -> list[Any]:
         """Return the choices and all part functions that the class may use."""
