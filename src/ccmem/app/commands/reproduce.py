@@ -19,7 +19,7 @@ examples:
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
   ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
-  ccmem reproduce mnist --rows family               the competitive family on the same streams
+  ccmem reproduce mnist --rows family family-500    the competitive family, with 125 and with 500 units
   ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
 Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="KIND",
         default=list(ROWS),
-        help="which rows: paper, tuned, adaptive, readings, layers, family, rivals (default: the first three)",
+        help="which rows: paper, tuned, adaptive, readings, layers, family, family-500, rivals (default: the first three)",
     )
     parser.add_argument(
         "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"

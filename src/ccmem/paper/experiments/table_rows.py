@@ -17,7 +17,7 @@ from ccmem.core.typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
-KINDS = ("paper", "tuned", "adaptive", "readings", "layers", "family", "rivals")
+KINDS = ("paper", "tuned", "adaptive", "readings", "layers", "family", "family-500", "rivals")
 
 
 class Standing(NamedTuple):
@@ -218,17 +218,16 @@ def family_row(dataset: str, name: str, size: str = "small") -> Row:
     )
 
 
-def family_rows(dataset: str, names: Iterable[str] | None = None) -> list[Row]:
-    """Return every model of the family, or those named, tuned, with 125 and with 500 units."""
+def family_rows(dataset: str, names: Iterable[str] | None = None, size: str = "small") -> list[Row]:
+    """Return every model of the family, or those named, tuned, with 125 ("small") or 500 units ("large")."""
     found = []
     for name, facts in settings()["family"].items():
         if names is None or name in names:
-            for size in ("small", "large"):
-                row, best = family_row(dataset, name, size), tuned().get(dataset, {}).get(name)
-                if best is not None:
-                    text = "; ".join(part for part in (best["command"], facts.get("note")) if part)
-                    row = replace(changed(row, row.name, best["parameters"]), source=text)
-                found.append(row)
+            row, best = family_row(dataset, name, size), tuned().get(dataset, {}).get(name)
+            if best is not None:
+                text = "; ".join(part for part in (best["command"], facts.get("note")) if part)
+                row = replace(changed(row, row.name, best["parameters"]), source=text)
+            found.append(row)
     return found
 
 
@@ -261,8 +260,9 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
             found += other_rows(kind, dataset, names)
     if "layers" in kinds:
         found += layer_rows(layers)
-    if "family" in kinds:
-        found += family_rows(dataset, family)
+    for kind, size in (("family", "small"), ("family-500", "large")):
+        if kind in kinds:
+            found += family_rows(dataset, family, size)
     if "rivals" in kinds:
         found += rival_rows(dataset, None if asked is None else [name for name in asked if name in rival_names()])
     return found
