@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="KIND",
         default=list(ROWS),
-        help="which rows: paper, tuned, adaptive, readings, layers, family, family-500, rivals (default: the first three)",
+        help="paper, tuned, adaptive, readings, layers, family, family-500, rivals (default: the first three)",
     )
     parser.add_argument(
         "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"
