@@ -10,7 +10,6 @@ import hashlib
 import linecache
 import marshal
 import os
-import re
 import sys
 import types
 from collections.abc import Iterator
@@ -20,46 +19,68 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem.core.codes import REJECTED
-from ccmem.core.state import SEEN, UNITS, UnitState
+from ccmem.core.state import UnitState
 from ccmem.kernels.cache_files import cache_root
-from ccmem.kernels.competition import dot, lowest
 from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.kernels.sources import source_digest
 from ccmem.ncl.interpreted import names_in
 from ccmem.ncl.parts import Part
 
-_HEAD = '''"""Kernel composed by ccmem.ncl:
+_ACTIVATE = """
+        activation(state, settings, X, r, n, h)  #? activation for all
+        for i in range(n):  #? activation for one
+            h[i] = activation(settings, X[r], state.prototypes[i])  #? activation for one
+        for i in range(n):  #? check activation
+            if not abs(h[i]) < INFINITY:  #? check activation
+                return r  #? check activation""".strip()
 
-{parts}
-"""
+_SOURCE = """\"""Kernel composed by ccmem.ncl:
 
-from typing import Any, NamedTuple
+<parts>
+\"""
+
+from collections import namedtuple
+
+from ccmem.core.codes import REJECTED
+from ccmem.core.state import SEEN, UNITS
+from ccmem.kernels.competition import dot, lowest
+
+INFINITY = float("inf")
+State = namedtuple("State", "<state>", module=__name__)
+Settings = namedtuple("Settings", "<settings>", module=__name__)
 
 
-class State(NamedTuple):
-    {state}
-
-
-class Settings(NamedTuple):
-    {settings}
-
-'''
-
-_LOOP = """
 @compiled
-def learn(state, settings, X, winners{codes}):
+def learn(state, settings, X, winners):  #? unlabelled
+def learn(state, settings, X, winners, codes):  #? labelled
     counters, h, best = state.counters, settings.h, settings.best
     units, strengths = settings.units, settings.strengths
     resolution = 2.0**-23 if X.itemsize == 4 else 2.0**-52
     for r in range(X.shape[0]):
         n = counters[UNITS]
-        {room}
-        {label}
-        {activation}
-        {competition}
+        if n == state.prototypes.shape[0] and n < settings.limit:  #? gradual
+            return r  #? gradual
+        settings.label[0] = codes[r]  #? labelled
+        if codes[r] < 0:  #? labelled
+            winners[r] = REJECTED  #? labelled
+            counters[SEEN] += 1  #? labelled
+            continue  #? labelled
+        <activate>
+        k = competition(state, settings, n, h, best)  #? competition for all
+        k = min(n, 1)  #? competition for one
+        for i in range(n):  #? competition for one
+            strengths[i] = competition(state, settings, h, i)  #? competition for one
+            if not abs(strengths[i]) < INFINITY:  #? competition for one
+                return r  #? competition for one
+        best[0] = lowest(strengths, n)  #? competition for one
+        if not 0 <= k <= min(n, best.shape[0]):  #? check competition
+            return r  #? check competition
+        for j in range(k):  #? check competition
+            if not 0 <= best[j] < n:  #? check competition
+                return r  #? check competition
         grows = growth(state, settings, n, h, k)
-        {growth}
+        if grows and n == state.prototypes.shape[0]:  #? check growth
+            return r  #? check growth
         if grows:
             start(state, settings, n, X[r])
             state.rates[n] = settings.learning_rate
@@ -69,26 +90,41 @@ def learn(state, settings, X, winners{codes}):
         elif k == 0:
             winners[r] = REJECTED
         else:
-            {neighbourhood}
+            m = neighbourhood(state, settings, n, h, k, best, units, strengths)  #? neighbourhood for all
+            m = 0  #? neighbourhood for one
+            for i in range(n):  #? neighbourhood for one
+                strength = neighbourhood(state, settings, best[0], i)  #? neighbourhood for one
+                units[m], strengths[m] = i, strength  #? neighbourhood for one
+                m += not abs(strength) < resolution  #? neighbourhood for one
+            if not 0 <= m <= n:  #? check neighbourhood
+                return r  #? check neighbourhood
             for j in range(m):
-                {move}
+                if not (0 <= units[j] < n and abs(strengths[j]) < INFINITY):  #? check neighbourhood
+                    return r  #? check neighbourhood
+                amount = strengths[j] * rate(state, settings, units[j])
+                if not abs(amount) < INFINITY:  #? check rate
+                    return r  #? check rate
+                update(state, settings, units[j], X[r], amount)
+                if not dot(state.prototypes[units[j]], state.prototypes[units[j]]) < INFINITY:  #? check update
+                    return r  #? check update
             for j in range(k):
                 won(state, settings, best[j])
             winners[r] = best[0]
-        {after}
+        pauses = after(state, settings, n, h, winners[r])  #? after
         counters[SEEN] += 1
-        {pause}
+        if pauses:  #? after
+            return r + 1  #? after
     return X.shape[0]
-"""
 
-_READ = """
+
 @compiled
 def score(state, settings, X, n, out):
     h = settings.h
     for r in range(X.shape[0]):
-        {activation}
+        <activate>
         for i in range(n):
-            out[r, i] = {sign}h[i]
+            out[r, i] = -h[i]  #? similarity
+            out[r, i] = h[i]  #? distance
     return X.shape[0]
 
 
@@ -96,57 +132,17 @@ def score(state, settings, X, n, out):
 def match(state, settings, X, competes, winners):
     n, h = competes.shape[0], settings.h
     for r in range(X.shape[0]):
-        {activation}
+        <activate>
         winners[r] = -1
         for i in range(n):
             if competes[i] and (winners[r] < 0 or h[i] < h[winners[r]]):
                 winners[r] = i
     return X.shape[0]
-"""
+""".replace("<activate>", _ACTIVATE)
+"""Source of every kernel; a line that ends with ``#?`` and a condition belongs to kernels that meet the condition.
 
-_FOR_ONE_UNIT = {
-    "activation": """for i in range(n):
-    h[i] = activation(settings, X[r], state.prototypes[i]){check}""",
-    "competition": """for i in range(n):
-    strengths[i] = competition(state, settings, h, i){check}
-best[0] = lowest(strengths, n)
-k = min(n, 1)""",
-    "neighbourhood": """m = 0
-for i in range(n):
-    strength = neighbourhood(state, settings, best[0], i){check}
-    units[m], strengths[m] = i, strength
-    m += abs(strength) >= resolution""",
-}
-_FOR_ALL_UNITS = {
-    "activation": "activation(state, settings, X, r, n, h)",
-    "competition": "k = competition(state, settings, n, h, best)",
-    "neighbourhood": "m = neighbourhood(state, settings, n, h, k, best, units, strengths)",
-}
-_CHECK = {
-    "activation": "\n    if not abs(h[i]) < INFINITY:\n        return r",
-    "competition": "\n    if not abs(strengths[i]) < INFINITY:\n        return r",
-    "neighbourhood": "\n    if not abs(strength) < INFINITY:\n        return r",
-}
-_CHECK_ALL = {
-    "activation": "\nfor i in range(n):" + _CHECK["activation"],
-    "competition": """
-if not 0 <= k <= min(n, best.shape[0]):
-    return r
-for j in range(k):
-    if not 0 <= best[j] < n:
-        return r""",
-    "neighbourhood": """
-if not 0 <= m <= n:
-    return r
-for j in range(m):
-    if not (0 <= units[j] < n and abs(strengths[j]) < INFINITY):
-        return r""",
-}
-_CHECK_GROWTH = "if grows and n == state.prototypes.shape[0]:\n            return r"
-_CHECK_MOVE = """
-                if not dot(state.prototypes[units[j]], state.prototypes[units[j]]) < INFINITY:
-                    return r"""
-"""Checks for parts outside ccmem: a row that fails is not learned, and :mod:`ccmem.ncl.errors` finds the part."""
+Parts outside ccmem are checked: a row that fails is not learned, and :mod:`ccmem.ncl.errors` finds the part.
+"""
 
 
 class Composition(NamedTuple):
@@ -157,74 +153,46 @@ class Composition(NamedTuple):
     module: types.ModuleType
 
 
-def _step(part: Part, indent: int) -> str:
-    """Return the lines of the loop that call a part, and check its results unless it is a part of ccmem."""
-    checks = ("", "") if part.own else (_CHECK[part.place], _CHECK_ALL[part.place])
-    text = _FOR_ALL_UNITS[part.place] + checks[1] if part.whole else _FOR_ONE_UNIT[part.place].format(check=checks[0])
-    return text.replace("\n", "\n" + " " * indent)
-
-
 def _source(parts: dict[str, Part], settings: tuple[str, ...]) -> str:
     """Return the source of the module with the kernels of these parts."""
+    met = {"labelled" if any(part.labelled for part in parts.values()) else "unlabelled"}
+    met |= {"similarity" if parts["activation"].similarity else "distance"}
+    met |= {"gradual"} if parts["growth"].gradual else set()
+    for place, part in parts.items():
+        met |= {f"{place} for {'all' if part.whole else 'one'}", *part.hooks, "" if part.own else f"check {place}"}
+    found = []
+    for line in _SOURCE.splitlines():
+        code, _, condition = line.partition("  #? ")
+        if not condition or condition in met:
+            found.append(code + "\n")
     listed = [f"{place:14} {p.function.__module__}.{p.name} {_digest(p)}" for place, p in parts.items()]
-    fields = [*UnitState._fields, *(name for part in parts.values() for name in part.state)]
-    lines = _HEAD.format(
-        parts="\n".join(listed),
-        state="\n    ".join(f"{name}: Any" for name in dict.fromkeys(fields)),
-        settings="\n    ".join(f"{name}: Any" for name in settings),
-    )
-    look = parts["activation"]
-    lines += _READ.format(activation=_step(look, 8), sign="-" if look.similarity else "")
-    labelled = any(part.labelled for part in parts.values())
-    hooked = any("after" in part.hooks for part in parts.values())
-    amount = "strengths[j] * rate(state, settings, units[j])"
-    check = "\n                if not abs(amount) < INFINITY:\n                    return r"
-    return lines + _LOOP.format(
-        codes=", codes" if labelled else "",
-        room="if n == state.prototypes.shape[0] and n < settings.limit:\n            return r"
-        if parts["growth"].gradual
-        else "",
-        label="""settings.label[0] = codes[r]
-        if codes[r] < 0:
-            winners[r] = REJECTED
-            counters[SEEN] += 1
-            continue"""
-        if labelled
-        else "",
-        activation=_step(look, 8),
-        competition=_step(parts["competition"], 8),
-        neighbourhood=_step(parts["neighbourhood"], 12),
-        growth="" if parts["growth"].own else _CHECK_GROWTH,
-        move=f"amount = {amount}{'' if parts['rate'].own else check}\n"
-        "                update(state, settings, units[j], X[r], amount)"
-        + ("" if parts["update"].own else _CHECK_MOVE),
-        after="pauses = after(state, settings, n, h, winners[r])" if hooked else "",
-        pause="if pauses:\n            return r + 1" if hooked else "",
-    )
+    fields = dict.fromkeys([*UnitState._fields, *(name for part in parts.values() for name in part.state)])
+    filled = {"<parts>": "\n".join(listed), "<state>": " ".join(fields), "<settings>": " ".join(settings)}
+    source = "".join(found)
+    for gap, text in filled.items():
+        source = source.replace(gap, text)
+    return source
 
 
 @cache
 def compose(functions: tuple[Any, ...], settings: tuple[str, ...]) -> Composition:
     """Return the kernels of a model composed of these functions, which read ``settings`` with these names."""
     parts = {function.part.place: function.part for function in functions}
-    source = re.sub(r"\n +\n", "\n", _source(parts, settings))
+    source = _source(parts, settings)
     name = f"ccmem.ncl.composed_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     module = sys.modules.get(name) or types.ModuleType(name)
     if name not in sys.modules:
         allocates = any(part.allocates for part in parts.values())
-        module.__dict__.update(_names(parts), compiled=kernel if allocates else kernel_in_place)
+        module.__dict__.update(
+            **{name: hook for part in parts.values() for name, hook in part.hooks.items()},
+            **{place: part.function for place, part in parts.items()},
+            compiled=kernel if allocates else kernel_in_place,
+        )
         file = _written(name, source)
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         sys.modules[name] = module  # before compiling: numba finds the types of a cached kernel by name
         exec(compile(source, file, "exec"), module.__dict__)
     return Composition(parts, source, module)
-
-
-def _names(parts: dict[str, Part]) -> dict[str, Any]:
-    """Return the names that the source of a kernel refers to, with their values."""
-    hooks = {name: hook for part in parts.values() for name, hook in part.hooks.items()}
-    known = {"REJECTED": REJECTED, "SEEN": SEEN, "UNITS": UNITS, "INFINITY": np.inf, "lowest": lowest, "dot": dot}
-    return {**known, **hooks, **{place: part.function for place, part in parts.items()}}
 
 
 def _written(name: str, source: str) -> str:
