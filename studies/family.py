@@ -1,6 +1,8 @@
 """Put the results of the competitive family into docs/family.md, from studies/evidence/family.
 
-ccmem reproduce mnist fashion-mnist notmnist --rows family --trials 3 --out studies/evidence/family
+ccmem reproduce mnist fashion-mnist notmnist --rows family --out studies/evidence/family
+ccmem reproduce mnist fashion-mnist notmnist --rows family-500 --out studies/evidence/family
+ccmem reproduce mnist --rows adaptive --models ccm --trials 1 --out studies/evidence/family
 python -m studies.family
 """
 
@@ -11,12 +13,20 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ccmem.paper.experiments import settings, tuned
 from studies.pages import put_between
 
 HERE = Path(__file__).parent
-EVIDENCE = HERE / "evidence" / "family"
+EVIDENCE, PICTURES = HERE / "evidence" / "family", HERE.parent / "docs" / "_static"
 SETS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNIST"}
-LARGE = "-500"
+LARGE, BLOCKS = "-500", "adaptive-ccm"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 
 
 def cell(row: dict[str, Any] | None, protocol: str, metric: str) -> str:
@@ -28,31 +38,122 @@ def cell(row: dict[str, Any] | None, protocol: str, metric: str) -> str:
     return text + (f" ± {stdev(values):.3f}".replace("0.", ".") if len(values) > 1 else "")
 
 
-def table(results: dict[str, dict[str, Any]]) -> str:
-    """Return one table per data set: both protocols with 125 units, the strict one with 500."""
+def trials(rows: dict[str, Any], large: bool) -> str:
+    """Describe the number of trials of the rows of one size."""
+    counts = {len(row["trials"]) for name, row in rows.items() if name.endswith(LARGE) == large and row["trials"]}
+    return " to ".join(str(count) for count in sorted({min(counts), max(counts)})) if counts else "no"
+
+
+def table(results: dict[str, dict[str, Any]], blocks: dict[str, dict[str, Any]]) -> str:
+    """Return one table per data set: both protocols with 125 units, the strict one with 500, and blocks below."""
     parts = []
     for name, title in SETS.items():
         if name not in results:
             continue
-        rows = results[name]["rows"]
-        n_trials = max(len(row["trials"]) for row in rows.values())
-        parts += [f"### {title}", "", f"{n_trials} trials, mean ± standard deviation.", ""]
+        rows = {key: row for key, row in results[name]["rows"].items() if key != BLOCKS}
+        parts += [
+            f"### {title}",
+            "",
+            f"Trials: {trials(rows, False)} with 125 units, {trials(rows, True)} with 500.",
+            "",
+        ]
         parts += ["| model | paper ACC | paper BWT | strict ACC | strict ACC, 500 units | floats, 125 units |"]
         parts += ["|---|---|---|---|---|---|"]
-        for key, row in rows.items():
-            if not key.endswith(LARGE) and row["trials"]:
-                floats = max(trial["floats"] for trial in row["trials"].values())
-                large = cell(rows.get(key + LARGE), "strict", "ACC")
-                cells = [cell(row, "paper", "ACC"), cell(row, "paper", "BWT"), cell(row, "strict", "ACC"), large]
-                parts.append(f"| {row['title']} | {' | '.join(cells)} | {floats:,} |")
+        order = [key for key in settings()["family"] if rows.get(key, {}).get("trials")]
+        for key, row in [*((key, rows[key]) for key in order), (BLOCKS, blocks[name])]:
+            floats = max(trial["floats"] for trial in row["trials"].values())
+            large = cell(rows.get(key + LARGE), "strict", "ACC")
+            cells = [cell(row, "paper", "ACC"), cell(row, "paper", "BWT"), cell(row, "strict", "ACC"), large]
+            parts.append(f"| {row['title']} | {' | '.join(cells)} | {floats:,} |")
         parts.append("")
     return "\n".join(parts)
 
 
+def chosen() -> str:
+    """Return a table of the settings that validation images chose, and the number of settings compared."""
+    lines = [f"| model | {' | '.join(SETS.values())} | settings compared |", "|---|---|---|---|---|"]
+    for name, facts in settings()["family"].items():
+        found = [tuned()[dataset].get(name) for dataset in SETS]
+        if facts.get("search"):
+            texts = []
+            for one in found:
+                values = {**facts["parameters"], **(one or {"parameters": {}})["parameters"]}
+                known = {key: values[key] for key in facts["search"] if key in values}
+                texts.append(", ".join(f"{key} {value:g}" for key, value in known.items()) or "defaults")
+            lines.append(f"| {facts['title']} | {' | '.join(texts)} | {len(found[0]['candidates'])} |")
+    return "\n".join(lines)
+
+
+def draw_forgetting(rows: dict[str, Any]) -> None:
+    """Draw the accuracy on every task after every task, one square of squares per model."""
+    figure, axes = plt.subplots(3, 6, figsize=(12, 6.6), layout="constrained")
+    image = None
+    for ax, row in zip(axes.flat, rows.values(), strict=False):
+        R = np.array([trial["protocols"]["strict"]["R"] for trial in row["trials"].values()], np.float64).mean(axis=0)
+        image = ax.imshow(R, vmin=0, vmax=1, cmap="viridis")
+        for i, j in zip(*np.tril_indices(len(R)), strict=True):
+            text = f"{R[i, j]:.2f}".replace("0.", ".")
+            ax.text(j, i, text, ha="center", va="center", size=6, color="white" if R[i, j] < 0.6 else "black")
+        ax.set_title(row["title"].replace(" (labels used)", "*").replace(", from ", ",\nfrom "), size=8)
+        ax.set(xticks=range(5), yticks=range(5), xticklabels=range(1, 6), yticklabels=range(1, 6))
+        ax.tick_params(labelsize=7, length=0)
+    for ax in axes.flat[len(rows) :]:
+        ax.axis("off")
+    figure.supxlabel("task tested", size=9)
+    figure.supylabel("after task", size=9)
+    figure.colorbar(image, ax=axes, shrink=0.5, label="strict accuracy, MNIST")
+    figure.savefig(PICTURES / "family_forgetting.png", dpi=110)
+    plt.close(figure)
+
+
+def units_by_task(memory: Any, tasks: list[list[int]]) -> list[float]:
+    """Return the share of units whose majority label belongs to each task."""
+    voted = memory["votes"].sum(axis=1) > 0
+    labels = memory["classes"][memory["votes"][voted].argmax(axis=1)]
+    return [float(np.isin(labels, task).mean()) for task in tasks]
+
+
+def draw_units(titles: dict[str, str], shares: dict[str, list[float]]) -> None:
+    """Draw the share of units that belong to each task at the end of the stream, one bar per model."""
+    figure, ax = plt.subplots(figsize=(8.5, 0.32 * len(shares) + 1.0), layout="constrained")
+    left = np.zeros(len(shares))
+    for task, colour in enumerate(COLOURS):
+        width = np.array([share[task] for share in shares.values()])
+        ax.barh(range(len(shares)), width, left=left, color=colour, label=f"task {task + 1}", edgecolor="white")
+        left += width
+    ax.set(yticks=range(len(shares)), yticklabels=[titles[name] for name in shares], xlim=(0, 1))
+    ax.set_xlabel("share of units, by the task of their majority label, after the last task (MNIST)", size=9)
+    ax.axvline(0.2, color="black", lw=0.6, ls=":")
+    ax.invert_yaxis()
+    ax.tick_params(labelsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=8)
+    figure.savefig(PICTURES / "family_units.png", dpi=110)
+    plt.close(figure)
+
+
 def main() -> None:
-    """Write the tables."""
+    """Write the tables and draw the pictures."""
     found = {name: json.loads(file.read_text()) for name in SETS if (file := EVIDENCE / f"{name}.json").exists()}
-    put_between(HERE.parent / "docs" / "family.md", "family", table(found))
+    blocks = {name: json.loads((HERE / f"evidence/reproduce/{name}.json").read_text()) for name in SETS}
+    page = HERE.parent / "docs" / "family.md"
+    put_between(page, "family", table(found, {name: result["rows"][BLOCKS] for name, result in blocks.items()}))
+    put_between(page, "settings", chosen())
+    rows = {name: row for name, row in found["mnist"]["rows"].items() if not name.endswith(LARGE) and row["trials"]}
+    order = [name for name in settings()["family"] if name in rows]
+    draw_forgetting({**{name: rows[name] for name in order}, BLOCKS: blocks["mnist"]["rows"][BLOCKS]})
+    file = EVIDENCE / "units.json"
+    memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in [*order, BLOCKS]}
+    tasks = found["mnist"]["dataset"]["tasks"]
+    shares = {}
+    for name, path in memories.items():  # classifiers with labels store no votes
+        if path.exists() and "votes" in (memory := np.load(path)):
+            shares[name] = units_by_task(memory, tasks)
+    if shares:  # memories are large and not kept; the shares are
+        file.write_text(json.dumps(shares, indent=1) + "\n")
+    draw_units(
+        {**{name: row["title"] for name, row in rows.items()}, BLOCKS: "AdaptiveCCM"}, json.loads(file.read_text())
+    )
 
 
 if __name__ == "__main__":

@@ -209,6 +209,16 @@ def test_zero_vectors_are_no_error_and_make_no_nan(model, dtype):
     memory.predict(np.zeros((2, 4), dtype))
 
 
+@every_model
+def test_constant_columns_and_equal_rows_are_learned(model):
+    X = some_rows(30, 3)
+    X[:, 1] = 0.5
+    for rows in (X, np.full((30, 3), 0.5)):
+        memory = seeded(model).fit(rows)
+        assert np.isfinite(memory.prototypes_).all()
+        assert (memory.predict(rows) < memory.n_units_).all()
+
+
 BAD_ROWS = {
     "NaN": (np.array([[0.0, 1.0, np.nan]]), "NaN at row 0, column 2"),
     "infinity": (np.array([[0.0, -np.inf, 1.0]]), "-inf at row 0, column 1"),

@@ -1,0 +1,57 @@
+"""Graphs of units: removals between rows, at any size and however the stream is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ccmem import SOINN, GrowingNeuralGas, ModalClassifier, ncl
+from naive import soinn
+
+rng = np.random.default_rng(0)
+APART = np.vstack(
+    [rng.normal(size=(150, 8)) * 100, np.tile(rng.normal(size=(2, 8)), (49, 1)), rng.normal(size=(60, 8))]
+)
+
+
+def test_many_units_leave_at_once():
+    """More removals at one row than a journal ever has lines."""
+    model = SOINN(prune_every=248)
+    winners = model.learn_many(APART)
+    expected = soinn.naive(APART, None, 50, 248, 1.0)
+    assert winners.max() > 140 > 100 > model.n_units_ > 0
+    np.testing.assert_array_equal(winners, expected["winners"])
+    np.testing.assert_array_equal(model.prototypes_, expected["prototypes_"])
+    single = SOINN(prune_every=248)
+    for row in APART:
+        single.learn_one(row)
+    np.testing.assert_array_equal(single.edges_, model.edges_)
+    np.testing.assert_array_equal(model.fit(APART).fit(APART).prototypes_, single.prototypes_)
+
+
+def test_votes_follow_removed_units():
+    labels = np.arange(len(APART)) % 3
+    classifier = ModalClassifier(SOINN(prune_every=248)).fit(APART, labels)
+    np.testing.assert_array_equal(classifier.votes_.sum(axis=1), classifier.memory_.win_counts_)
+
+
+@pytest.mark.parametrize("prune_every", [1, 2, 7])
+def test_soinn_never_removes_all_units(prune_every):
+    model = SOINN(prune_every=prune_every)
+    for row in APART:
+        model.learn_one(row)
+        assert model.n_units_ > 0
+
+
+def test_a_broken_part_of_a_graph_is_named():
+    @ncl.activation
+    def broken(settings, x, prototype):
+        return np.nan if x[0] > 50.0 else abs(x[0] - prototype[0])
+
+    class Broken(GrowingNeuralGas):
+        """A graph with a part that fails."""
+
+        activation = broken
+
+    with pytest.raises(ncl.PartError, match=r"activation 'broken' \(test_graph.py, line \d+\) returned nan"):
+        Broken(10, insert_every=3).fit(APART)
