@@ -9,6 +9,7 @@ python -m studies.family
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -19,6 +20,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from ccmem.paper.datasets import load
 from ccmem.paper.experiments import settings, tuned
 from studies.pages import put_between
 
@@ -94,7 +96,7 @@ def draw_forgetting(rows: dict[str, Any]) -> None:
         for i, j in zip(*np.tril_indices(len(R)), strict=True):
             text = f"{R[i, j]:.2f}".replace("0.", ".")
             ax.text(j, i, text, ha="center", va="center", size=6, color="white" if R[i, j] < 0.6 else "black")
-        ax.set_title(row["title"].replace(" (labels used)", "*").replace(", from ", ",\nfrom "), size=8)
+        ax.set_title(textwrap.fill(row["title"].replace(" (labels used)", "*"), 24), size=8)
         ax.set(xticks=range(5), yticks=range(5), xticklabels=range(1, 6), yticklabels=range(1, 6))
         ax.tick_params(labelsize=7, length=0)
     for ax in axes.flat[len(rows) :]:
@@ -106,11 +108,10 @@ def draw_forgetting(rows: dict[str, Any]) -> None:
     plt.close(figure)
 
 
-def units_by_task(memory: Any, tasks: list[list[int]]) -> list[float]:
-    """Return the share of units whose majority label belongs to each task."""
-    voted = memory["votes"].sum(axis=1) > 0
-    labels = memory["classes"][memory["votes"][voted].argmax(axis=1)]
-    return [float(np.isin(labels, task).mean()) for task in tasks]
+def units_by_task(prototypes: Any, images: Any, labels: Any, tasks: list[list[int]]) -> list[float]:
+    """Return the share of units in every task: the task of the image most similar to the unit (by cosine)."""
+    nearest = labels[(prototypes @ (images / np.linalg.norm(images, axis=1, keepdims=True)).T).argmax(axis=1)]
+    return [float(np.isin(nearest, task).mean()) for task in tasks]
 
 
 def draw_units(titles: dict[str, str], shares: dict[str, list[float]]) -> None:
@@ -122,7 +123,7 @@ def draw_units(titles: dict[str, str], shares: dict[str, list[float]]) -> None:
         ax.barh(range(len(shares)), width, left=left, color=colour, label=f"task {task + 1}", edgecolor="white")
         left += width
     ax.set(yticks=range(len(shares)), yticklabels=[titles[name] for name in shares], xlim=(0, 1))
-    ax.set_xlabel("share of units, by the task of their majority label, after the last task (MNIST)", size=9)
+    ax.set_xlabel("share of units after the last task, by the task of the most similar image (MNIST)", size=9)
     ax.axvline(0.2, color="black", lw=0.6, ls=":")
     ax.invert_yaxis()
     ax.tick_params(labelsize=8)
@@ -145,11 +146,12 @@ def main() -> None:
     file = EVIDENCE / "units.json"
     memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in [*order, BLOCKS]}
     tasks = found["mnist"]["dataset"]["tasks"]
-    shares = {}
-    for name, path in memories.items():  # classifiers with labels store no votes
-        if path.exists() and "votes" in (memory := np.load(path)):
-            shares[name] = units_by_task(memory, tasks)
-    if shares:  # memories are large and not kept; the shares are
+    if memories[BLOCKS].exists():  # memories are large and not kept; the shares are
+        data, shares = load("mnist", pixels="unit"), {}
+        for name, path in memories.items():  # classifiers with labels store no units
+            if path.exists() and "prototypes" in (memory := np.load(path)):
+                used = memory["prototypes"][memory["wins"] > 0]
+                shares[name] = units_by_task(used, data.X_test, data.y_test, tasks)
         file.write_text(json.dumps(shares, indent=1) + "\n")
     draw_units(
         {**{name: row["title"] for name, row in rows.items()}, BLOCKS: "AdaptiveCCM"}, json.loads(file.read_text())
