@@ -146,7 +146,7 @@ def main() -> None:
     file = EVIDENCE / "units.json"
     memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in [*order, BLOCKS]}
     tasks = found["mnist"]["dataset"]["tasks"]
-    if memories[BLOCKS].exists():  # memories are large and not kept; the shares are
+    if (EVIDENCE / "memories").exists():  # memories are large and not kept; the shares are
         data, shares = load("mnist", pixels="unit"), {}
         for name, path in memories.items():  # classifiers with labels store no units
             if path.exists() and "prototypes" in (memory := np.load(path)):
