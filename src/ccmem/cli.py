@@ -27,7 +27,6 @@ COMMANDS = {
     "compare": "compare the blocks of two checkpoints: common, new, missing",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
     "watch": "open a live page of a memory: a checkpoint, a run in progress, or a demonstration",
-    "completion": "print a script that lets the shell complete commands and options",
     "datasets": "list, fetch and verify the image data sets",
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",

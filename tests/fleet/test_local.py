@@ -92,6 +92,40 @@ def test_csv_that_grows_and_keys_that_are_numbers(tmp_path: Path, capsys: pytest
     assert "not the file that was learned" in capsys.readouterr().err
 
 
+def test_a_german_csv_gives_the_memories_of_a_parquet_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = rows()
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    assert learn(tmp_path / "rows.parquet", "--store", tmp_path / "p", *FIRST) == 0
+    lines = ["Anlage 7;;;;;", "machine;time;a;b;c;Nr", ";;°C;mbar;l/s;"]
+    for n, row in enumerate(table.to_pylist()):
+        cells = [row["machine"], str(row["time"]), *(repr(row[name]).replace(".", ",") for name in "abc"), str(n)]
+        lines.append(";".join(cells))
+    (tmp_path / "rows.txt").write_bytes("\r\n".join([*lines, ""]).encode("cp1252"))
+    assert learn(tmp_path / "rows.txt", "--store", tmp_path / "c", *FIRST) == 0
+    assert Store(tmp_path / "c").columns.features == ("a", "b", "c")
+    assert content(tmp_path / "c") == content(tmp_path / "p")
+
+
+def test_times_and_keys_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["key,when,x,y"]
+    for minute in range(40):
+        x, y = rng.normal(size=2)
+        lines.append(
+            f"007,{3 + minute // 60:02d}/02/2015 {minute // 60:02d}:{minute % 60:02d},{x},{y if minute else 'off'}"
+        )
+    (tmp_path / "t.csv").write_text("\n".join([*lines, ""]))
+    named = ["--key", "key", "--order", "when", "--day-first"]
+    assert learn(tmp_path / "t.csv", "--store", tmp_path / "s", *named) == 1
+    assert "row 1, column 'y': 'off' is not a number" in capsys.readouterr().err
+    assert learn(tmp_path / "t.csv", "--store", tmp_path / "t", *named, "--missing", "off") == 0
+    store = Store(tmp_path / "t")
+    assert (store.columns.key_type, store.columns.order_type) == ("string", "timestamp[ns]")
+    last = np.datetime64("2015-02-03T00:39", "ns").astype(np.int64)
+    assert store.member("007").last == last
+    assert learn(tmp_path / "t.csv", "--store", tmp_path / "v", "--key", "x", "--order", "y", "--features", "when") == 1
+
+
 def test_labels(tmp_path: Path) -> None:
     table = rows()
     labels = pa.array(["night" if t // 260 % 2 else "day" for t in table.column("time").to_pylist()])

@@ -319,9 +319,10 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
             continue
         if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
             raise SourceError(f"{file} is not the file that was learned under this name; give what is new another name")
-        if file.endswith(".csv") and tables.complete_size(file) > known["size"]:
-            new.append((file, tables.pieces_of(file, known["rows"])))
-        elif not file.endswith(".csv"):
+        if tables.kind_of(file) == "csv":
+            if tables.complete_size(file) > known["size"]:
+                new.append((file, tables.pieces_of(file, known["rows"])))
+        else:
             pieces = [piece for piece in tables.pieces_of(file, 0, most) if piece.first_row >= known["rows"]]
             new += [(file, pieces)] if pieces else []
     return [(file, pieces) for file, pieces in new if pieces]
@@ -331,7 +332,7 @@ def _begin(store: Store, pieces: list[Piece]) -> None:
     """Record the input of a round in the manifest before any of its tasks run."""
     prints = {}
     for piece in pieces:
-        size = piece.last if piece.file.endswith(".csv") else os.stat(piece.file).st_size  # noqa: PTH116
+        size = piece.last if tables.kind_of(piece.file) == "csv" else os.stat(piece.file).st_size  # noqa: PTH116
         prints[piece.file] = {"size": size, "print": tables.fingerprint(piece.file, size)}
     number = store.manifest["round"] + 1
     store.manifest["current"] = {"round": number, "pieces": [list(piece) for piece in pieces], "files": prints}

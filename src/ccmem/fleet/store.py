@@ -58,8 +58,7 @@ class Store:
             )
         try:
             self.recipe = Recipe(content["model"], content["fleet"]["scale"])
-            columns = dict(content["fleet"]["columns"])
-            self.columns = KeyedColumns(**{**columns, "features": tuple(columns["features"])})
+            self.columns = KeyedColumns(**content["fleet"]["columns"])
             self.buckets = int(self.manifest["buckets"])
         except (LookupError, TypeError, ValueError) as problem:
             raise CheckpointError(f"{self.folder} has a recipe that cannot be used: {problem}") from problem
@@ -72,7 +71,7 @@ class Store:
         folder = Path(folder)
         for name in ("memories", "events", "work"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        fields = {"scale": recipe.scale, "columns": {**columns._asdict(), "features": list(columns.features)}}
+        fields = {"scale": recipe.scale, "columns": columns._asdict()}
         write_checkpoint(folder / "recipe.safetensors", {"model": recipe.model, "fleet": fields})
         manifest: dict[str, Any] = {
             "format": "ccmem fleet",

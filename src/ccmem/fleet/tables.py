@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-import io
 import os
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.io.streams.arrow import from_table, pyarrow
+from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.content import HEAD, encoding_of, recognise
+from ccmem.io.streams.csv import CSVTable
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, read_times
 from ccmem.io.streams.sources import expand, format_of
-from ccmem.io.streams.tables import BadRowError, Columns, SourceError, bad_values
+from ccmem.io.streams.tables import BadRowError, Columns, NothingToLearnError, SourceError, bad_values, choose_columns
 
 PIECE_ROWS = 1_000_000
 _BATCH_ROWS = 262_144
 _CSV_ROW_BYTES = 40
 """Assumed bytes per CSV row, used to size a round."""
 _ENDS = 65_536
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+"""Whole numbers; a key such as 007 is text."""
 
 
 class KeyedColumns(NamedTuple):
@@ -32,6 +40,11 @@ class KeyedColumns(NamedTuple):
     dtype: str
     key_type: str
     order_type: str
+    order_format: str = ""
+    """Order of day, month and year if the order is a time in a CSV file; see :mod:`ccmem.io.streams.timestamps`."""
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+    """Markers of a missing value in CSV files, in addition to the usual ones."""
 
     @property
     def wanted(self) -> list[str]:
@@ -50,6 +63,17 @@ class Piece(NamedTuple):
     rows: int
     """Approximate number of rows."""
     first_row: int
+
+
+class Found(NamedTuple):
+    """Rows as they are in a file; keys, order and labels are Arrow arrays, with null where missing."""
+
+    keys: Any
+    order: Any
+    X: FloatArray
+    labels: Any
+    faults: dict[int, tuple[str | None, str]]
+    """Row -> column and description of a fault that NaN alone does not express."""
 
 
 class Batch(NamedTuple):
@@ -71,29 +95,36 @@ def choose(
     features: Sequence[str] | None,
     label: str | None = None,
     dtype: str = "float32",
+    rules: Rules = Rules(),  # noqa: B008
 ) -> KeyedColumns:
     """Choose the columns from the first file: the named features, or all numeric columns."""
-    pa = pyarrow()
     file = find(sources)[0]
-    schema = _schema(file)
+    names = _names(file)
     for what, name in (("key", key), ("order", order), ("label", label), *(("feature", f) for f in features or ())):
-        if name is not None and name not in schema.names:
-            names = ", ".join(map(repr, schema.names[:20]))
-            raise SourceError(f"{file} has no column {name!r} for the {what}; its columns are {names}")
-    t = pa.types
-    if features is None:
-        numeric = [f.name for f in schema if t.is_integer(f.type) or t.is_floating(f.type) or t.is_decimal(f.type)]
-        features = [name for name in numeric if name not in (key, order, label)]
-    if not features:
-        raise SourceError(f"{file} has no numeric column to learn from beside key and order; name some (--features)")
-    if len({key, order, label, *features}) < 3 + len(features):
+        if name is not None and name not in names:
+            raise SourceError(
+                f"{file} has no column {name!r} for the {what}; its columns are {', '.join(map(repr, names[:20]))}"
+            )
+    if features is not None and len({key, order, label, *features}) < 3 + len(features):
         raise SourceError("a column can be only one of key, order, label and feature, and only once")
-    key_type = schema.field(key).type
+    start = KeyedColumns(key, order, tuple(features or ()), label, dtype, "", "", "", ".", rules.missing)
+    chosen = _choose_csv(file, start, rules) if kind_of(file) == "csv" else _choose_parquet(file, start)
+    if not chosen.features:
+        raise SourceError(f"{file} has no numeric column to learn from beside key and order; name some (--features)")
+    return chosen
+
+
+def _choose_parquet(file: str, columns: KeyedColumns) -> KeyedColumns:
+    from pyarrow import parquet
+
+    t, schema = pyarrow().types, parquet.read_schema(file)
+    numeric = [f.name for f in schema if t.is_integer(f.type) or t.is_floating(f.type) or t.is_decimal(f.type)]
+    features = columns.features or tuple(n for n in numeric if n not in (columns.key, columns.order, columns.label))
+    key_type, order_type = schema.field(columns.key).type, schema.field(columns.order).type
     if t.is_dictionary(key_type):
         key_type = key_type.value_type
     if not (t.is_integer(key_type) or t.is_string(key_type) or t.is_large_string(key_type)):
-        raise SourceError(f"{file}: the key {key!r} is of type {key_type}; keys are whole numbers or text")
-    order_type = schema.field(order).type
+        raise SourceError(f"{file}: the key {columns.key!r} is of type {key_type}; keys are whole numbers or text")
     if t.is_integer(order_type):
         kind = "int64"
     elif t.is_floating(order_type):
@@ -102,9 +133,41 @@ def choose(
         zone = getattr(order_type, "tz", None)
         kind = f"timestamp[ns, tz={zone}]" if zone else "timestamp[ns]"
     else:
-        raise SourceError(f"{file}: the order {order!r} is of type {order_type}; it must be numbers or timestamps")
-    return KeyedColumns(
-        key, order, tuple(features), label, dtype, "int64" if t.is_integer(key_type) else "string", kind
+        raise SourceError(
+            f"{file}: the order {columns.order!r} is of type {order_type}; it must be numbers or timestamps"
+        )
+    text = "int64" if t.is_integer(key_type) else "string"
+    return columns._replace(features=features, key_type=text, order_type=kind)
+
+
+def _choose_csv(file: str, columns: KeyedColumns, rules: Rules) -> KeyedColumns:
+    table = _open_csv(file, complete_size(file), rules._replace(time=(columns.order,)))
+    try:
+        others = (columns.key, columns.order, columns.label)
+        features = columns.features or tuple(name for name in table.schema.numeric if name not in others)
+        if not features:
+            choose_columns(table, file, None, columns.key, None, False)  # raises, with reasons for every column
+        wanted = Columns(features, None, np.dtype(columns.dtype), None, cells=table.schema.cells, texts=others[:2])
+        first = next(table.batches(wanted, 0, None), None)
+    finally:
+        table.close()
+    if first is None:
+        raise NothingToLearnError(f"{file} has no rows yet; the first file of a fleet decides on its columns")
+    keys, order = ([str(text) for text in islice(column, SAMPLE_ROWS) if text is not None] for column in first.texts)
+    form = ""
+    if all(map(_WHOLE.fullmatch, order)):
+        kind = "int64"
+    elif not wanted.cells.numbers(order)[1]:
+        kind = "float64"
+    elif table.schema.time_format:
+        kind, form = "timestamp[ns]", table.schema.time_format
+    else:
+        raise SourceError(
+            f"{file}: the order {columns.order!r} holds text, such as {order[0]!r}; it must be numbers or timestamps"
+        )
+    key_type = "int64" if all(map(_WHOLE.fullmatch, keys)) else "string"
+    return columns._replace(
+        features=features, key_type=key_type, order_type=kind, order_format=form, decimal=wanted.cells.decimal
     )
 
 
@@ -112,29 +175,59 @@ def find(sources: Sequence[str]) -> list[str]:
     """Return the files named by ``sources`` as absolute paths."""
     files = [os.path.abspath(file) for file in expand(list(sources), None)]  # noqa: PTH100
     for file in files:
-        if format_of(file) not in ("parquet", "csv"):
+        if kind_of(file) not in ("parquet", "csv"):
             raise SourceError(f"{file}: a fleet learns from Parquet and CSV files")
     return files
 
 
-def _schema(file: str) -> Any:
-    pa = pyarrow()
+def kind_of(file: str) -> str:
+    """Return the format of a file, recognised by its first bytes."""
+    if file.endswith(".gz"):
+        return format_of(file) or "csv"
+    with open(file, "rb") as handle:  # noqa: PTH123
+        return recognise(file, handle.read(HEAD), format_of(file))
+
+
+def _names(file: str) -> list[str]:
+    """Return the names of the columns of a file."""
+    if kind_of(file) == "csv":
+        table = _open_csv(file, complete_size(file), Rules())
+        table.close()
+        return table.columns
+    from pyarrow import parquet
+
     try:
-        if format_of(file) == "parquet":
-            from pyarrow import parquet
-
-            return parquet.read_schema(file)
-        from pyarrow import csv
-
-        with csv.open_csv(_csv(file, complete_size(file))) as reader:
-            return reader.schema
-    except pa.ArrowException as problem:
+        return list(parquet.read_schema(file).names)
+    except pyarrow().ArrowException as problem:
         raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
+
+
+def _open_csv(file: str, size: int, rules: Rules) -> CSVTable:
+    """Open the first ``size`` bytes of a text table, which may have grown since, or a gzip file."""
+    if file.endswith(".gz"):
+        packed = gzip.open(file)  # noqa: SIM115
+        return CSVTable(file, packed.read, None, packed.close, False, rules)
+    handle, left = open(file, "rb"), size  # noqa: SIM115, PTH123
+
+    def read(most: int) -> bytes:
+        nonlocal left
+        data = handle.read(min(most, left))
+        left -= len(data)
+        return data
+
+    try:
+        if encoding_of(handle.read(HEAD)) is not None:
+            raise SourceError(f"{file} is UTF-16; save it as UTF-8 for a fleet")
+        handle.seek(0)
+        return CSVTable(file, read, None, handle.close, False, rules)
+    except BaseException:
+        handle.close()
+        raise
 
 
 def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[Piece]:
     """Divide a file into pieces; ``rows_before`` rows of a grown CSV file are skipped."""
-    if format_of(file) == "csv":
+    if kind_of(file) == "csv":
         size = complete_size(file)
         return [Piece(file, rows_before, size, max(size // _CSV_ROW_BYTES, 1), rows_before)]
     from pyarrow import parquet
@@ -182,60 +275,51 @@ def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = Fa
     pa = pyarrow()
     first_row = piece.first_row
     try:
-        for table in _batches(piece, columns):
-            yield _checked(table, columns, piece.file, first_row, skip_bad, missing)
-            first_row += table.num_rows
+        for found in (_read_csv if kind_of(piece.file) == "csv" else _read_parquet)(piece, columns):
+            yield _checked(found, columns, piece.file, first_row, skip_bad, missing)
+            first_row += len(found.X)
     except (pa.ArrowException, KeyError) as problem:
         raise SourceError(f"{piece.file} cannot be read: {str(problem)[:300]}") from problem
 
 
-def _batches(piece: Piece, columns: KeyedColumns) -> Iterator[Any]:
-    pa = pyarrow()
-    if format_of(piece.file) == "parquet":
-        from pyarrow import parquet
+def _read_parquet(piece: Piece, columns: KeyedColumns) -> Iterator[Found]:
+    from pyarrow import parquet
 
-        with parquet.ParquetFile(piece.file, pre_buffer=False) as file:
-            _require(piece.file, file.schema_arrow.names, columns)
-            groups = list(range(piece.first, piece.last))
-            yield from file.iter_batches(_BATCH_ROWS, groups, columns.wanted, use_threads=False)
-        return
-    from pyarrow import csv
+    wanted = Columns(columns.features, None, np.dtype(columns.dtype), None)
+    with parquet.ParquetFile(piece.file, pre_buffer=False) as file:
+        _require(piece.file, file.schema_arrow.names, columns)
+        groups = list(range(piece.first, piece.last))
+        for table in file.iter_batches(_BATCH_ROWS, groups, columns.wanted, use_threads=False):
+            keys, order = table.column(columns.key), table.column(columns.order)
+            if pyarrow().types.is_dictionary(keys.type):
+                keys = keys.dictionary_decode()
+            labels = None if columns.label is None else table.column(columns.label)
+            yield Found(keys, order, from_table(table, wanted).X, labels, {})
 
+
+def _read_csv(piece: Piece, columns: KeyedColumns) -> Iterator[Found]:
     if piece.last == 0:
         return
-    types = {name: pa.type_for_alias(columns.dtype) for name in columns.features}
-    types[columns.key] = pa.type_for_alias(columns.key_type)
-    types[columns.order] = arrow_type(columns.order_type)
-    _require(piece.file, _schema(piece.file).names, columns)
-    with csv.open_csv(
-        _csv(piece.file, piece.last),
-        csv.ReadOptions(use_threads=False, block_size=8 << 20, skip_rows_after_names=piece.first),
-        convert_options=csv.ConvertOptions(include_columns=columns.wanted, column_types=types),
-    ) as reader:
-        yield from reader
-
-
-def _csv(file: str, size: int) -> Any:
-    return file if file.endswith(".gz") else pyarrow().PythonFile(_Head(file, size), "r")
-
-
-class _Head(io.RawIOBase):
-    """The first bytes of a file, as a file object."""
-
-    def __init__(self, file: str, size: int) -> None:
-        self._file, self._left = open(file, "rb"), size  # noqa: SIM115, PTH123
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    pa, cells = pyarrow(), CellFormat(columns.decimal, columns.missing)
+    texts = (columns.key, columns.order, *([columns.label] if columns.label is not None else []))
+    wanted = Columns(columns.features, None, np.dtype(columns.dtype), None, cells=cells, texts=texts)
+    table = _open_csv(piece.file, piece.last, Rules(columns.decimal, columns.missing))
+    try:
+        _require(piece.file, table.columns, columns)
+        for batch in table.batches(wanted, piece.first, None):
+            keys, order, *label = (
+                column.combine_chunks() if isinstance(column, pa.ChunkedArray) else pa.array(column, pa.string())
+                for column in batch.texts
+            )
+            if columns.order_type != "int64":
+                known = ["" if text is None else text for text in order.to_pylist()]
+                times = columns.order_format
+                numbers = read_times([known], times, cells) if times else cells.numbers(known)[0]
+                order = pa.array(np.rint(numbers * 1e6) if times else numbers, from_pandas=True)
+                order = order.cast(pa.int64()).cast(pa.timestamp("us")) if times else order
+            yield Found(keys, order, batch.X, label[0] if label else None, batch.faults)
+    finally:
+        table.close()
 
 
 def _require(file: str, names: Sequence[str], columns: KeyedColumns) -> None:
@@ -254,16 +338,12 @@ def arrow_type(name: str) -> Any:
     return pa.type_for_alias(name)
 
 
-def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool, missing: bool) -> Batch:
-    """Return the valid rows of an Arrow batch, with columns in kernel types."""
+def _checked(found: Found, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool, missing: bool) -> Batch:
+    """Return the valid rows, with columns in kernel types."""
     pa = pyarrow()
-    keys = _column(table, columns.key)
-    if pa.types.is_dictionary(keys.type):
-        keys = keys.dictionary_decode()
-    keys = keys.cast(pa.type_for_alias(columns.key_type))
-    order = _column(table, columns.order).cast(arrow_type(columns.order_type))
-    wanted = Columns(columns.features, None, np.dtype(columns.dtype), None)
-    X = from_table(table, wanted).X
+    X, labels = found.X, found.labels
+    keys = found.keys.cast(pa.type_for_alias(columns.key_type))
+    order = found.order.cast(arrow_type(columns.order_type))
     strange = bad_values(X, missing)
     no_key = keys.is_null().to_numpy(zero_copy_only=False)
     if columns.key_type == "string":
@@ -276,12 +356,15 @@ def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_
     if kind is np.float64:
         no_order |= ~np.isfinite(places)
     bad = no_key | no_order | strange.any(axis=1)
-    labels = None if columns.label is None else _column(table, columns.label)
+    bad[list(found.faults)] = True
     if not bad.any():
         return Batch(keys, places, X, labels, 0)
     if not skip_bad:
         row = int(bad.argmax())
-        if no_key[row] or no_order[row]:
+        name: str | None
+        if row in found.faults:
+            name, what = found.faults[row]
+        elif no_key[row] or no_order[row]:
             name, what = (columns.key, "the key is missing") if no_key[row] else (columns.order, "the order is missing")
         else:
             place = int(strange[row].argmax())
@@ -290,8 +373,3 @@ def _checked(table: Any, columns: KeyedColumns, file: str, first_row: int, skip_
     good = np.flatnonzero(~bad)
     kept = pa.array(good)
     return Batch(keys.take(kept), places[good], X[good], None if labels is None else labels.take(kept), int(bad.sum()))
-
-
-def _column(table: Any, name: str) -> Any:
-    column = table.column(name)
-    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

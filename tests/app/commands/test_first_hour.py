@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -34,16 +33,6 @@ def test_help_has_an_example_and_fits_a_terminal(
     prose = [line for line in rest.splitlines() if not line.startswith("  ")]
     assert max(len(line) for line in prose) <= min(int(columns), 100)
     assert max(len(line) for line in rest.splitlines()) <= 100
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert all(command in script for command in COMMANDS)
-    assert ("--no-browser" if shell != "fish" else "-l no-browser") in script
-    if shell == "bash":
-        assert subprocess.run(["bash", "-n"], input=script.encode(), check=True)
 
 
 def test_columns_without_numbers_and_a_forgotten_label_are_mentioned(

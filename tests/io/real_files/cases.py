@@ -79,6 +79,7 @@ def cases() -> Iterator[Case]:
     yield from american_files()
     yield from logger_files()
     yield from controller_files()
+    yield from typeset_files()
     yield from refused_files()
 
 
@@ -232,12 +233,57 @@ def controller_files() -> Iterator[Case]:
         "t\ttemperature\tpressure\tflow",
     )
     yield Case("plc-marks.txt", marks.encode(), time="t")
+    named = table(
+        lambda i, t, v: f"{t:%Y-%m-%d %H:%M:%S};{plain(v, ';')}",
+        "t;temperature;pressure;flow",
+        first="PLC;S7-1500\nExport;2015-02-04\n\n",
+    )
+    yield Case("plc-preamble.csv", named.encode(), time="t")
+    types = table(lambda i, t, v: plain(v), ",".join(SENSORS) + "\n°C,hPa,l/s\nREAL,REAL,LREAL")
+    yield Case("plc-types.csv", types.encode())
+    groups = table(lambda i, t, v: plain(v), "Pump 1,Pump 1,Pump 2\ntemp,press,flow")
+    yield Case("plc-groups.csv", groups.encode(), ("Pump 1 temp", "Pump 1 press", "Pump 2 flow"))
+    footer = table(lambda i, t, v: plain(v), ",".join(SENSORS)) + "Total rows: 900\n"
+    yield Case("plc-footer.csv", footer.encode(), options=("--on-bad-row", "skip"))
+    code = table(lambda i, t, v: f"{v[0] if i % 30 else -9999:.2f},{v[1]},{v[2]}", ",".join(SENSORS))
+    yield Case("plc-code.csv", code.encode(), options=("--missing=-9999.00",))
     packed = table(lambda i, t, v: f"{t:%Y%m%dT%H%M%S},{plain(v)}", "stamp,temperature,pressure,flow")
     yield Case("historian.csv", packed.encode(), time="stamp")
 
 
+def typeset_files() -> Iterator[Case]:
+    """Yield files with the digit groups and signs of typesetters, and names in a comment."""
+    for name, space, encoding in (
+        ("french.csv", "\u202f", "utf-8"),
+        ("french-old.csv", "\xa0", "cp1252"),
+        ("french-utf8.csv", "\xa0", "utf-8"),
+        ("swiss.csv", "\u2019", "utf-8"),
+    ):
+        rows = table(
+            lambda i, t, v: f"{v[0]};{1000 * v[1]:,.1f};{v[2]}".replace(",", " ").replace(".", ","), ";".join(SENSORS)
+        )
+        yield Case(name, rows.replace(" ", space).encode(encoding))
+    minus = table(lambda i, t, v: f"\u2212{v[0]},{v[1]},{v[2]}", ",".join(SENSORS))
+    yield Case("minus.csv", minus.encode())
+    points = table(
+        lambda i, t, v: f"{200 * (v[1] - 1007.5):,.0f};{1000 * v[2]:.0f};{1000 * v[0]:.0f}".replace(",", "."),
+        "pressure;flow;temperature",
+    )
+    yield Case("points.csv", points.encode(), ("pressure", "flow", "temperature"))
+    title = table(lambda i, t, v: plain(v), ",".join(SENSORS), first="Messprotokoll,,\n,,\n")
+    yield Case("title.csv", title.encode())
+    few = table(lambda i, t, v: plain(v) + ",,", ",".join(SENSORS))
+    yield Case("few-names.csv", few.encode(), says="c5: empty in the first 300 rows")
+    comment = table(lambda i, t, v: plain(v), "# " + ",".join(SENSORS))
+    yield Case("savetxt.txt", comment.encode())
+
+
 def refused_files() -> Iterator[Case]:
     """Yield files that must be refused with advice."""
+    long = "time,sensor,value\n" + "".join(
+        f"{t:%Y-%m-%d %H:%M},{name},{value}\n" for t, *v in DATA for name, value in zip(SENSORS, v, strict=True)
+    )
+    yield Case("long.csv", long.encode(), exit_code=2, says="one reading a row: the values of 'sensor' share")
     errors = table(lambda i, t, v: f"{'ERR' if i == 40 else v[0]},{v[1]},{v[2]}", ",".join(SENSORS))
     yield Case("error.csv", errors.encode(), exit_code=1, says="row 41, column 'temperature': 'ERR' is not a number")
     units = table(lambda i, t, v: f"{v[0]} C;{v[1]} hPa;{v[2]} l;{i % 5}", "temperature;pressure;flow;mode")

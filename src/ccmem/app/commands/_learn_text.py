@@ -58,6 +58,8 @@ def sentence(facts: dict[str, Any]) -> str:
     if facts["two_valued"] and not facts["labelled"] and facts["columns"][-1] in facts["two_valued"]:
         name = facts["columns"][-1]
         text += f"\n{name} holds only 0 and 1: if it is a label and no reading, start anew with --label {name}"
+    for name, code in list(facts["codes"].items())[:3]:
+        text += f"\n{name} is {code} again and again: if that marks a missing value, start anew with --missing={code}"
     if facts["growing"]:
         name = facts["growing"][0]
         text += f"\n{name} grows with every row: if it is a time or a row number, start anew with --time {name}"

@@ -76,6 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="rows that do not come after all those learned of their key: stop (default), or drop and count",
     )
     learn.add_argument("--on-bad-row", choices=("stop", "skip"), default="stop", help="missing key, order or value")
+    learn.add_argument("--decimal", choices=(".", ","), help="decimal sign of CSV files (default: inferred)")
+    learn.add_argument("--missing", metavar="TEXT", action="append", default=[], help="another mark of a missing value")
+    learn.add_argument("--day-first", action="store_true", help="read 4/2/2015 as 4 February")
     learn.add_argument("--round-rows", metavar="N", type=int, default=50_000_000, help="rows on disk at a time")
     learn.add_argument("--json", action="store_true", help="print the summary as JSON")
     learn.add_argument("--quiet", action="store_true", help="print no progress and no summary")
@@ -152,7 +155,7 @@ def _learn(args: argparse.Namespace) -> int:
 def _store(args: argparse.Namespace) -> Store:
     """Open the store, or create it if it is missing; raise if an existing store has other settings."""
     from ccmem import registry
-    from ccmem.app.commands._shared import DEFAULT_MODEL, build_model, class_name
+    from ccmem.app.commands._shared import DEFAULT_MODEL, build_model, class_name, reading_rules
     from ccmem.fleet import tables
     from ccmem.fleet.step import Recipe
     from ccmem.fleet.store import BUCKETS, Store
@@ -166,7 +169,8 @@ def _store(args: argparse.Namespace) -> Store:
         buckets = BUCKETS if args.buckets is None else args.buckets
         if not 1 <= buckets <= 999:
             raise ValueError(f"--buckets {buckets}: from 1 to 999")
-        columns = tables.choose(args.sources, args.key, args.order, args.features, args.label, args.dtype or "float32")
+        dtype, rules = args.dtype or "float32", reading_rules(args)
+        columns = tables.choose(args.sources, args.key, args.order, args.features, args.label, dtype, rules)
         name = args.model or DEFAULT_MODEL
         if class_name(name) in registry.PREDICTORS:
             raise ValueError(f"--model {name}: a fleet is made of memories")

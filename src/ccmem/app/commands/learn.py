@@ -372,6 +372,7 @@ class _Run:
             "timing": stream.timing.lines(),
             "growing": list(stream.growing),
             "two_valued": stream.two_valued,
+            "codes": stream.codes,
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
             "renamed": stream.renamed,

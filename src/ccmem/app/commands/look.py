@@ -47,23 +47,11 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     from ccmem.app.commands._shared import reading_rules
     from ccmem.io.streams.csv import CSVTable
     from ccmem.io.streams.files import FileStream
-    from ccmem.io.streams.sources import named, open_table
-    from ccmem.io.streams.tables import NothingToLearnError
+    from ccmem.io.streams.tables import NothingToLearnError, SourceError
 
     rules = reading_rules(args)
     options = {"features": args.features, "label": args.label, "format": args.format, "rules": rules}
     stream = FileStream(args.sources, on_bad_row="skip", missing=True, accept_last_line=True, **options)
-    file = stream.files[0]
-    with named(file):
-        table = open_table(file, args.format, True, rules)
-    try:
-        schema, layout = table.schema, getattr(table, "dialect", None)
-        facts: dict[str, Any] = {"file": file, "files": len(stream.files), "format": _format(table)}
-        if isinstance(table, CSVTable) and layout is not None:
-            facts |= {"delimiter": layout.delimiter, "header": layout.header, "skipped_lines": layout.preamble}
-            facts |= {"units_line": layout.units, "decimal": schema.cells.decimal}
-    finally:
-        table.close()
     found: dict[str, dict[str, Any]] = {}
     rows = 0
     problem = ""
@@ -75,6 +63,14 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
                 _widen(found.setdefault(name, {"missing": 0}), chunk.X[:, place])
     except NothingToLearnError as raised:
         problem = str(raised).partition(":\n")[0]
+    table = stream.first_table
+    if table is None:
+        raise SourceError(f"{stream.files[0]} is empty; there is nothing to learn from")
+    schema, layout = table.schema, getattr(table, "dialect", None)
+    facts: dict[str, Any] = {"file": stream.files[0], "files": len(stream.files), "format": _format(table)}
+    if isinstance(table, CSVTable) and layout is not None:
+        facts |= {"delimiter": layout.delimiter, "header": layout.header, "skipped_lines": layout.preamble}
+        facts |= {"units_line": layout.units, "decimal": schema.cells.decimal}
     chosen = () if stream.columns is None else stream.columns.features
     columns = []
     for column in schema.columns:
@@ -84,6 +80,7 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
             "use": use,
             "why": "" if use == "learn" else column.why,
             "example": column.example,
+            "code": column.code,
         }
         columns.append(
             {**entry, "missing": column.missing, "low": column.low, "high": column.high, **found.get(column.name, {})}
@@ -140,6 +137,7 @@ def _text(facts: dict[str, Any]) -> str:
         low, high = column["low"], column["high"]
         span = "" if low is None else f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
         note = column["why"] or ("grows with every row" if column["name"] in facts["growing"] else "")
+        note += f"{column['code']} may mark a missing value (--missing={column['code']})" if column["code"] else ""
         note += f" (such as {column['example']!r})" if column["why"] and column["example"] else ""
         use = {"learn": "learn", "label": "label", "time": "time"}.get(column["use"], "left out")
         lines.append(f"{column['name'][:wide]:<{wide}}  {use:<8} {span:<24} {column['missing']:>7,}  {note}".rstrip())

@@ -16,9 +16,19 @@ _NUMBER = {
     decimal: re.compile(
         rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:{group}\d{{3}})+|(?={point}\d))(?:{point}\d*)?(?:[eE][+-]?\d+)?", re.ASCII
     )
-    for decimal, point, group in ((".", r"\.", r"[,' \xa0]"), (",", ",", r"[.' \xa0]"))
+    for decimal, point, group in ((".", r"\.", r"[,' ]"), (",", ",", r"[.' ]"))
 }
 """Decimal sign -> pattern of numbers written with it. Thousands may be grouped, but not after a leading zero."""
+_SPACES = ("\xa0", "\u2009", "\u202f", "\u2019")
+_TYPESET = dict.fromkeys((*_SPACES, "\x92"), " ") | {"\u2212": "-"}
+_TYPESET |= {sign.encode().decode("latin-1"): plain for sign, plain in _TYPESET.items()}
+"""Group separators and the minus sign of typesetters -> their plain form, also for UTF-8 read as Latin-1."""
+_ANY_TYPESET = re.compile("|".join(sorted(_TYPESET, key=len, reverse=True)))
+
+
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*|0?", re.ASCII)
+LEAST_GROUPED = 40
+"""Number of values with three digits after a point that must not be decimals; by chance, a tenth would end in 0."""
 
 
 class CellFormat(NamedTuple):
@@ -44,13 +54,13 @@ class CellFormat(NamedTuple):
         >>> [CellFormat(",").number(text) for text in ("1.234,5", " 7 ", "on", "n/a")]
         [1234.5, 7.0, None, nan]
         """
-        text = text.strip()
+        text = _plain(text)
         if self.decimal == "." and is_number(text):
             return float(text)
         if text.lower() in self.markers:
             return float("nan")
         if _NUMBER[self.decimal].fullmatch(text):
-            plain = re.sub(r"[' \xa0.]" if self.decimal == "," else r"[' \xa0,]", "", text)
+            plain = re.sub(r"[' .]" if self.decimal == "," else r"[' ,]", "", text)
             return float(plain.replace(",", "."))
         return None
 
@@ -73,6 +83,15 @@ class CellFormat(NamedTuple):
         read = {cell: self.number(cell) for cell in set(cells)}
         wrong = [place for place, cell in enumerate(cells) if read[cell] is None]
         return np.array([read[cell] for cell in cells], np.float64), wrong
+
+
+def _plain(text: str) -> str:
+    """Return the text of a cell without surrounding spaces, and with plain group separators and minus signs.
+
+    >>> _plain(" \u22121\u202f234,5 ")
+    '-1 234,5'
+    """
+    return (text if text.isascii() else _ANY_TYPESET.sub(lambda found: _TYPESET[found[0]], text)).strip()
 
 
 def is_ordinary(text: str | bytes) -> bool:
@@ -100,7 +119,7 @@ def decimal_sign(cells: Sequence[str], delimiter: str) -> str:
     """
     votes = {".": 0, ",": 0}
     unclear = 0
-    for text in (cell.strip() for cell in cells):
+    for text in map(_plain, cells):
         point, comma = (_NUMBER[sign].fullmatch(text) is not None for sign in ".,")
         if point != comma:
             votes["." if point else ","] += 1
@@ -109,3 +128,13 @@ def decimal_sign(cells: Sequence[str], delimiter: str) -> str:
     if votes["."] == votes[","]:
         return "," if unclear and delimiter == ";" else "."
     return max(votes, key=votes.__getitem__)
+
+
+def groups_thousands(cells: Sequence[str]) -> bool:
+    """True if the points in a column of whole numbers group thousands: "850" beside "1.200", never "1.2".
+
+    >>> groups_thousands(["850", *["1.200"] * 40]), groups_thousands(["1.25", *["1.200"] * 40])
+    (True, False)
+    """
+    with_points = sum(1 for cell in cells if "." in cell)
+    return LEAST_GROUPED <= with_points < len(cells) and all(_GROUPED.fullmatch(cell.strip()) for cell in cells)

@@ -8,6 +8,7 @@ next line is the next row.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,11 +16,11 @@ import numpy as np
 
 from ccmem.core.typing import IntArray
 from ccmem.io.streams import lines, records
-from ccmem.io.streams.cells import CellFormat, decimal_sign, is_number, is_ordinary
+from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, is_number, is_ordinary
 from ccmem.io.streams.dialect import SHOWN_LINES, Dialect, lay_out, sniff_delimiter
-from ccmem.io.streams.lines import LOOKED_AT, Block, LineTable, Read
+from ccmem.io.streams.lines import Block, LineTable, Read
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
-from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, infer, read_times
+from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, infer, read_times
 from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
 
 _AFTER_A_FAULT = 1 << 12
@@ -40,24 +41,25 @@ class CSVTable(LineTable):
         close: Callable[[], Any],
         hold: bool = False,
         rules: Rules = Rules(),  # noqa: B008
-        patient: bool = False,
     ) -> None:
-        """Open a text table; ``patient`` examines the first ``SAMPLE_ROWS`` rows instead of only the first row."""
+        """Open a text table; its layout and the roles of its columns are inferred from the first rows."""
         super().__init__(file, read, seek, close, hold)
         self._delimiter = ","
         self._encoding = "utf-8"
         self._after_fault = False
-        self._patient, self._rules = patient, rules
+        self._rules = rules
         self.dialect: Dialect | None = None
         if not self._begin():
             return
         sample, held = self._sample()
         self._restart(held + bytes(self._pending), self._body)
         self.has_rows = bool(held.strip())
-        cells = [cell for values in sample for cell in values]
-        decimal = rules.decimal or decimal_sign(cells, self._delimiter)
         by_column = {name: [values[i] for values in sample] for i, name in enumerate(self.columns)}
-        self.schema = infer(by_column, rules, CellFormat(decimal, rules.missing), self._delimiter == ";")
+        decimal = rules.decimal or decimal_sign([cell for values in sample for cell in values], self._delimiter)
+        if rules.decimal is None and self._delimiter != "," and any(map(groups_thousands, by_column.values())):
+            decimal = ","
+        schema = infer(by_column, rules, CellFormat(decimal, rules.missing), self._delimiter == ";")
+        self.schema = schema._replace(columns=[self._decoded(column) for column in schema.columns])
 
     # Opening -------------------------------------------------------------------------------------------------------
 
@@ -70,9 +72,8 @@ class CSVTable(LineTable):
         whole = [line for line in lines_read if line.endswith(("\n", "\r"))] if self._hold else lines_read
         if not any(line.strip() for line in whole):
             return False
-        shown = whole[:SHOWN_LINES] if self._patient else whole[:1]
-        self._delimiter = sniff_delimiter(shown)
-        self._encoding = _encoding_of("".join(whole[: 4 * SAMPLE_ROWS]) if self._patient else shown[0])
+        self._delimiter = sniff_delimiter(whole[:SHOWN_LINES])
+        self._encoding = _encoding_of("".join(whole[: 4 * SAMPLE_ROWS]))
         first = self._block()
         if first is None:
             return False
@@ -80,7 +81,7 @@ class CSVTable(LineTable):
             raise SourceError(f"{self._file}: {first.fault} in its line of column names")
         text = first.data.decode("latin-1")
         start = first.start
-        dialect = lay_out(_head_of(text), self._delimiter, self._rules.decimal, self._patient)
+        dialect = lay_out(_head_of(text), self._delimiter, self._rules.decimal)
         self.dialect = dialect
         self.columns = [self._text(name) for name in dialect.names]
         self._body = start + dialect.skip
@@ -88,11 +89,9 @@ class CSVTable(LineTable):
         return True
 
     def _read_first_lines(self) -> None:
-        """Read at least one line, or as many as a file returns at once; convert all line ends to line feeds."""
-        while not self._finished and (self._patient or b"\n" not in self._pending):
-            if self._patient and len(self._pending) >= lines.BLOCK and b"\n" in self._pending:
-                break
-            if _returns_end_lines(self._pending):
+        """Read the first lines; convert all line ends to line feeds."""
+        while not (self._finished or _returns_end_lines(self._pending)):
+            if len(self._pending) >= lines.BLOCK and b"\n" in self._pending:
                 break
             self._read_more()
         if _returns_end_lines(self._pending):
@@ -105,25 +104,15 @@ class CSVTable(LineTable):
             self._restart(bytes(self._pending[1:]), self.offset + 1)
 
     def _sample(self) -> tuple[list[list[str]], bytes]:
-        """Return the first records with one cell per column, and all bytes read to find them.
-
-        From a pipe, records are taken until every column has had a value.
-        """
+        """Return the first records with one cell per column, and all bytes read to find them."""
         seen = bytearray()
         found: list[list[str]] = []
-        markers = CellFormat(missing=self._rules.missing).markers
-        open_columns = set(range(len(self.columns)))
-        most = SAMPLE_ROWS if self._patient else LOOKED_AT
-        while len(found) < most and (self._patient or open_columns) and (block := self._block()) is not None:
+        while len(found) < SAMPLE_ROWS and (block := self._block()) is not None:
             seen += block.data
-            if block.fault is not None:
-                continue
-            for values, _ in split_records(block.data.decode("latin-1"), self._delimiter):
-                if len(found) == most or not (self._patient or open_columns):
-                    break
-                if len(values) == len(self.columns):
-                    found.append(values)
-                    open_columns -= {i for i in open_columns if values[i].strip().lower() not in markers}
+            if block.fault is None:
+                records = split_records(block.data.decode("latin-1"), self._delimiter)
+                whole = (values for values, _ in records if len(values) == len(self.columns))
+                found += itertools.islice(whole, SAMPLE_ROWS - len(found))
         return found, bytes(seen)
 
     # Cutting -------------------------------------------------------------------------------------------------------
@@ -173,7 +162,7 @@ class CSVTable(LineTable):
             return None  # runs of spaces, or labels that must be converted to numbers
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None  # a lone carriage return also ends a line
-        texts = [*columns.time, *([columns.label] if columns.label is not None else [])]
+        texts = [*columns.time, *columns.texts, *([columns.label] if columns.label is not None else [])]
         types = {name: pa.float64() for name in columns.features} | {name: pa.string() for name in texts}
         try:
             table = arrow_csv.read_csv(
@@ -197,7 +186,10 @@ class CSVTable(LineTable):
         lengths = np.diff(ends, prepend=0)
         blank = (lengths == 1) | ((lengths == 2) & (np.frombuffer(data, np.uint8)[ends - lengths] == _RETURN))
         ends = ends[~blank]
-        return from_table(table, columns, block.start + ends) if len(ends) == table.num_rows else None
+        if len(ends) != table.num_rows:
+            return None
+        found = from_table(table, columns, block.start + ends)
+        return found._replace(texts=[table.column(name) for name in columns.texts]) if columns.texts else found
 
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
         """Parse column by column, converting every number once."""
@@ -226,7 +218,8 @@ class CSVTable(LineTable):
         times = None
         if columns.time:
             times = read_times([cells[name] for name in columns.time], columns.time_format, columns.cells)
-        return Batch(X, labels, faults, block.start + ends, times)
+        texts = [[self._known_text(cell, columns) for cell in cells[name]] for name in columns.texts]
+        return Batch(X, labels, faults, block.start + ends, times, texts)
 
     def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
         """Return the values of every record in ``data``, and the end offsets of the records."""
@@ -267,11 +260,21 @@ class CSVTable(LineTable):
             faults.setdefault(row, (columns.label, what))
         return labels
 
+    def _known_text(self, cell: str, columns: Columns) -> str | None:
+        return None if cell.strip().lower() in columns.cells.markers else self._text(cell)
+
     def _text(self, cell: str) -> str:
         """Decode a cell, whose bytes were read as Latin-1, with the encoding of the file."""
         if cell.isascii():
             return cell
         return cell.encode("latin-1").decode(self._encoding, "strict" if self._encoding == "utf-8" else "replace")
+
+    def _decoded(self, column: Column) -> Column:
+        """Decode the texts of a column, which were read as Latin-1 and may be cut inside a character."""
+        why, example = (
+            text.encode("latin-1", "replace").decode(self._encoding, "replace") for text in (column.why, column.example)
+        )
+        return column._replace(why=why, example=example)
 
 
 def _returns_end_lines(data: bytes | bytearray) -> bool:

@@ -1,13 +1,10 @@
-"""Dialect of a text table: delimiter, lines above the names, names, and offset of the first row.
-
-The dialect of a file is inferred from its first lines, that of a pipe from the first line alone, because the next line
-may arrive much later.
-"""
+"""Dialect of a text table: delimiter, lines above the names, names, and offset of the first row."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ccmem.io.streams.cells import CellFormat, decimal_sign
@@ -19,6 +16,8 @@ DELIMITERS = "\t;|,"
 SHOWN_LINES = 60
 """Number of lines from which the delimiter and the line of names are inferred."""
 _COMMENTS = ("#", "//", "%")
+MOST_UNITS = 4
+"""Number of lines under which the values begin at the latest: names, a second line of names, units, types."""
 ROW_NAMES = "row"
 """Name given to a first column that the line of names omits."""
 
@@ -58,16 +57,13 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
     return best
 
 
-def lay_out(text: str, delimiter: str, rules_decimal: str | None, whole_file: bool) -> Dialect:
-    """Return the dialect of ``text``, the first lines of a table, with bytes decoded as Latin-1.
-
-    ``whole_file`` False: only the first record is used, because no more may have arrived yet.
-    """
+def lay_out(text: str, delimiter: str, rules_decimal: str | None) -> Dialect:
+    """Return the dialect of ``text``, the first lines of a table, with bytes decoded as Latin-1."""
     records = [([cell.strip() for cell in cells], end) for cells, end in split_records(text, delimiter)]
-    if not whole_file:
-        records = records[:1]
     preamble = _preamble([cells for cells, _ in records])
-    start = records[preamble - 1][1] if preamble else 0
+    above, start = records[preamble - 1] if preamble else ([], 0)
+    comment = bool(above) and above[0].startswith(_COMMENTS)  # may hold the names, as numpy writes them
+    above = [above[0].lstrip("#/% "), *above[1:]] if comment else []
     records = records[preamble:]
     if not records:
         return Dialect(delimiter, [], start, True, preamble, False)
@@ -76,14 +72,22 @@ def lay_out(text: str, delimiter: str, rules_decimal: str | None, whole_file: bo
     width = _width(body) or len(first)
     header = _is_header(first, [cells for cells in body if len(cells) == width], form)
     if not header:
-        return Dialect(delimiter, unique([""] * len(first)), start, False, preamble, False)
+        names = above if len(above) == len(first) else [""] * len(first)
+        return Dialect(delimiter, unique(names), start, False, preamble, False)
     names, skip = list(first), records[0][1]
-    units = False
-    if len(records) > 2 and _is_units(records[1][0], body[1:], form):
-        units, skip = True, records[1][1]
-    if width == len(names) + 1:
-        trailing = not any(cells[-1] for cells in body if len(cells) == width)
-        names = [*names, ""] if trailing else [ROW_NAMES, *names]
+    units, line = False, 1
+    while line < min(len(records) - 1, MOST_UNITS) and _is_units(records[line][0], body[line:], form):
+        second, skip = records[line]
+        if line == 1 and len(set(names)) < len(names) == len(second) and len(set(second)) == len(second):
+            names = [f"{group} {name}".strip() for group, name in zip(names, second, strict=True)]  # two lines of names
+        else:
+            units = True
+        line += 1
+    if width > len(names):
+        if not any(any(cells[len(names) :]) for cells in body if len(cells) == width):
+            names += [""] * (width - len(names))  # separators without anything after them
+        elif width == len(names) + 1:
+            names = [ROW_NAMES, *names]
     return Dialect(delimiter, unique(names), skip, True, preamble, units)
 
 
@@ -105,15 +109,24 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def _preamble(records: Sequence[list[str]]) -> int:
-    """Return the number of records above the names: comments, and single cells above a table of several columns."""
-    width = _width([cells for cells in records if not cells[0].startswith(_COMMENTS)])
+    """Return the number of records above the names: comments, and lines with other cells than the table below them."""
+    table = [cells for cells in records if not cells[0].startswith(_COMMENTS)]
+    width = _width(table)
+    ragged = width <= 2 or sum(len(cells) == width for cells in table) <= len(table) / 2
     count = 0
-    for cells in records[:-1]:
+    for cells, below in pairwise(records):
         comment = cells[0].startswith(_COMMENTS) or (len(cells) <= 2 and cells[0].lower().startswith("sep="))
-        if not comment and not (width > 2 and _filled(cells) <= max(1, width // 2 - 1) and len(cells) != width):
+        title = not any(cells) or (_filled(cells) == 1 and not _all_values(cells))
+        if not comment and (ragged or (len(cells) >= width - 1 and not title)):  # R names one column less
             break
+        if not comment and _filled(cells) > 1 and len(below) == width and _all_values(below):
+            break  # names of fewer columns than the rows have
         count += 1
     return count
+
+
+def _all_values(cells: Sequence[str]) -> bool:
+    return any(all(_is_value(cell, CellFormat(sign)) for cell in cells) for sign in ".,")
 
 
 def _filled(cells: Sequence[str]) -> int:
@@ -147,6 +160,7 @@ def _is_units(second: Sequence[str], body: Sequence[list[str]], form: CellFormat
     rows = [cells for cells in body if len(cells) == len(second)]
     if len(rows) < 3:
         return False
-    numbers = [i for i in range(len(second)) if all(form.number(cells[i]) is not None for cells in rows)]
+    most = 0.8 * len(rows)
+    numbers = [i for i in range(len(second)) if sum(form.number(cells[i]) is not None for cells in rows) >= most]
     texts = [i for i in numbers if second[i] and form.number(second[i]) is None]
     return len(texts) > 0 and all(i in texts or not second[i] or second[i] == "-" for i in numbers)

@@ -106,6 +106,10 @@ class FileStream:
         """Columns of the first file that are not learned from, each with the reason."""
         self.two_valued: list[str] = []
         """Learned columns of the first file that hold only 0 and 1 and may therefore be labels."""
+        self.first_table: Table | None = None
+        """First table that was opened, for its layout and the roles of its columns."""
+        self.codes: dict[str, str] = {}
+        """Learned columns of the first file -> a number that probably marks missing values."""
         self._accept_last_line = accept_last_line
         self._missing = missing
         self._rules = rules
@@ -236,6 +240,7 @@ class FileStream:
             yield _Opened(file_key(file), progress, witness)
             with named(file):
                 table = open_table(file, self._format, self._accept_last_line, self._rules)
+            self.first_table = self.first_table or table
             try:
                 first = progress.rows
                 if not isinstance(table, LineTable) or table.has_rows:
@@ -259,6 +264,7 @@ class FileStream:
                 self.left_out = excluded(table.schema, self.columns.label)
                 used = set(self.columns.features)
                 self.two_valued = [c.name for c in table.schema.columns if c.name in used and c.two_valued]
+                self.codes = {c.name: c.code for c in table.schema.columns if c.name in used and c.code}
         else:
             unnamed = False
         columns = check_columns(table, file, self.columns)

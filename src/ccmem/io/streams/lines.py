@@ -19,8 +19,6 @@ from ccmem.io.streams.timestamps import UNITS
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20
-LOOKED_AT = 100
-"""Maximum number of records of a pipe examined until every column has had a value."""
 
 Read = Callable[[int], bytes]
 """Function that returns up to the given number of bytes as soon as some are available; empty at the end."""
@@ -71,6 +69,10 @@ class LineTable:
     def held_lines(self) -> int:
         """Number of complete lines among the bytes held back."""
         return self._pending.count(b"\n")
+
+    def expect_more(self) -> None:
+        """Continue after the end of the data read so far; the end of a pipe also ends its last line."""
+        self._finished = self._hold = False
 
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
         """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.lines import LOOKED_AT, Block, LineTable, Read, Records, line_ends
+from ccmem.io.streams.lines import Block, LineTable, Read, Records, line_ends
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, infer
 from ccmem.io.streams.tables import Batch, Columns, SourceError
 
@@ -28,28 +29,21 @@ class NDJSONTable(LineTable):
         close: Callable[[], Any],
         hold: bool = False,
         rules: Rules = Rules(),  # noqa: B008
-        patient: bool = False,
     ) -> None:
-        """Open an NDJSON file; ``patient`` examines the first ``SAMPLE_ROWS`` rows instead of only the first row."""
+        """Open an NDJSON file; the roles of its columns are inferred from the first rows."""
         super().__init__(file, read, seek, close, hold)
         seen = b""
         found: list[dict[str, Any]] = []
-        most = SAMPLE_ROWS if patient else LOOKED_AT
-        while len(found) < most and (patient or _has_gaps(found)) and (block := self._block()) is not None:
+        while len(found) < SAMPLE_ROWS and (block := self._block()) is not None:
             seen += block.data
-            for record in filter(None, map(_object_in, block.data.split(b"\n"))):
-                if len(found) < most and (patient or _has_gaps(found)):
-                    found.append(record)
+            found += itertools.islice(filter(None, map(_object_in, block.data.split(b"\n"))), SAMPLE_ROWS - len(found))
         if not seen and not (hold and self._pending):
             raise SourceError(f"{file} is empty; an NDJSON file holds one JSON object a line")
         if not found and seen.strip():
             raise SourceError(f"{file} holds no JSON object in its first lines; NDJSON has one a line")
         self._restart(seen + bytes(self._pending), 0)
         self.has_rows = bool(found)
-        names = (
-            dict.fromkeys(name for record in found for name in record) if patient else list(found[0] if found else ())
-        )
-        self.columns = list(names)
+        self.columns = list(dict.fromkeys(name for record in found for name in record))
         sample = {name: _sampled([record.get(name) for record in found]) for name in self.columns}
         self.schema = infer(sample, rules, CellFormat(missing=rules.missing))
 
@@ -113,11 +107,6 @@ class NDJSONTable(LineTable):
             label = None if isinstance(label, str) and label in missing else label
             records.add(numbers, label, fault, end, [record.get(name) for name in columns.time])
         return records.batch()
-
-
-def _has_gaps(found: list[dict[str, Any]]) -> bool:
-    """True if some name of the first record has had no value so far."""
-    return not found or any(all(record.get(name) is None for record in found) for name in found[0])
 
 
 def _sampled(values: list[Any]) -> Any:

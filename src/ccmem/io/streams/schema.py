@@ -63,6 +63,8 @@ class Column(NamedTuple):
     high: float | None = None
     two_valued: bool = False
     """True if all values are 0 or 1."""
+    code: str = ""
+    """A number far from all others that probably marks missing values, such as -9999."""
 
 
 class Schema(NamedTuple):
@@ -123,7 +125,10 @@ def _describe(name: str, values: Any, cells: CellFormat) -> Column:
         if len(wrong) < len(filled):
             why = f"{len(wrong)} of {len(filled)} values are no numbers"
         return Column(name, "text", why, example[:40], absent)
-    return _describe_numbers(name, np.delete(numbers, wrong), absent + len(wrong), filled[0].strip()[:40])
+    column = _describe_numbers(name, np.delete(numbers, wrong), absent + len(wrong), filled[0].strip()[:40])
+    if column.code:  # as it is spelled in the file
+        column = column._replace(code=filled[int(np.argmax(numbers == float(column.code)))].strip())
+    return column
 
 
 def _describe_numbers(name: str, values: FloatArray, absent: int, example: str = "") -> Column:
@@ -135,7 +140,23 @@ def _describe_numbers(name: str, values: FloatArray, absent: int, example: str =
     example = example or f"{known[0]:.6g}"
     why = _running(name, known) if not absent else ""
     kind, binary = "counter" if why else "number", bool(np.isin(known, (0, 1)).all())
-    return Column(name, kind, why, example, absent, float(known.min()), float(known.max()), binary)
+    return Column(name, kind, why, example, absent, float(known.min()), float(known.max()), binary, _code(known))
+
+
+def _code(values: FloatArray) -> str:
+    """Return a value that occurs repeatedly, is a common code for a missing reading, and lies far from all others.
+
+    >>> _code(np.array([20.1, -9999, 20.4, -9999, 20.2])), _code(np.array([20.1, 99, 30.0, 99, 80.5]))
+    ('-9999', '')
+    """
+    for value in (values.min(), values.max()):
+        others = values[values != value]
+        if f"{abs(value):g}".replace(".", "").strip("9") and abs(value) not in (32767, 32768, 65535):
+            continue
+        apart = np.abs(others - value).min(initial=np.inf)
+        if abs(value) >= 99 and len(values) - len(others) > 1 and len(others) > 1 and apart > 3 * np.ptp(others):
+            return f"{value:g}"
+    return ""
 
 
 def _running(name: str, values: FloatArray) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import glob
 import gzip
+import io
 import os
 import re
+import select
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,9 +20,11 @@ from ccmem.io.streams.arrays import open_npy, open_npz
 from ccmem.io.streams.arrow import open_ipc, open_parquet, pyarrow
 from ccmem.io.streams.content import HEAD, as_utf8, encoding_of, is_gzip, recognise
 from ccmem.io.streams.csv import CSVTable
+from ccmem.io.streams.dialect import SHOWN_LINES
+from ccmem.io.streams.lines import BLOCK
 from ccmem.io.streams.ndjson import NDJSONTable
 from ccmem.io.streams.progress import is_regular
-from ccmem.io.streams.schema import Rules
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules
 from ccmem.io.streams.tables import SourceError, Table
 
 FORMATS = {
@@ -35,6 +40,10 @@ TEXT_ENDINGS = (".txt", ".dat", ".log", ".asc", ".prn")
 """Suffixes of text tables, searched for in a folder that holds no file with a known suffix."""
 _FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, NotImplementedError, MemoryError, zlib.error)
 STDIN = "-"
+PIPE_SECONDS = 1.0
+"""Longest time to wait for further rows of a pipe before the roles of its columns are inferred."""
+LEAST_LINES = 100
+"""Number of lines of a slow pipe after which a column without any value is taken to be empty."""
 
 Source = str | os.PathLike[str]
 
@@ -120,9 +129,10 @@ def open_table(
     read = source.read if encoding is None else as_utf8(source.read, encoding)
     seek: Callable[[int], Any] | None = source.seek if regular and encoding is None and not packed else None
     try:
-        # a file may still grow; a pipe that ends and a gzip file are complete
-        hold = regular and not packed and not accept_last_line
-        table = make(file, read, seek, source.close, hold, rules, patient=regular)
+        if not regular:
+            return _open_pipe(make, file, read, source.fileno(), source.close, rules)
+        # a file may still grow; a gzip file is complete
+        table = make(file, read, seek, source.close, not packed and not accept_last_line, rules)
         table.offsets_in_file = encoding is None and not packed
         return table
     except BaseException:
@@ -146,7 +156,46 @@ def _open_stdin(format: str | None, rules: Rules) -> Table:
         return open_ipc(STDIN, pyarrow().PythonFile(_Whole(read), "r"), rules)
     encoding = encoding_of(head)
     make = CSVTable if kind == "csv" else NDJSONTable
-    return make(STDIN, read if encoding is None else as_utf8(read, encoding), None, lambda: None, rules=rules)
+    read_text = read if encoding is None else as_utf8(read, encoding)
+    return _open_pipe(make, STDIN, read_text, handle, lambda: None, rules)
+
+
+def _open_pipe(
+    make: Any, file: str, read: Callable[[int], bytes], handle: int, close: Callable[[], Any], rules: Rules
+) -> Table:
+    """Open a pipe; the roles of its columns are inferred from the rows that arrive in the first second.
+
+    If fewer than ``LEAST_LINES`` lines have arrived by then, wait until every column has had a value.
+    """
+    data, ended, live = b"", False, False
+    source = io.BytesIO()
+
+    def feed(most: int) -> bytes:
+        return source.read(most) or (read(most) if live else b"")
+
+    until, enough = None, SAMPLE_ROWS + SHOWN_LINES
+    while True:
+        while not ended and (until is None or (data.count(b"\n") < enough and _arrives(handle, until))):
+            more = read(BLOCK)
+            data, ended = data + more, not more
+            until = until or time.monotonic() + PIPE_SECONDS
+        source = io.BytesIO(data)
+        table = make(file, feed, None, close, not ended, rules)
+        empty = [column for column in table.schema.columns if column.kind == "empty"]
+        if ended or (table.has_rows and (not empty or data.count(b"\n") >= LEAST_LINES)):
+            live = not ended
+            if live:
+                table.expect_more()
+            return table
+        until = None  # wait for the next bytes, however long they take
+
+
+def _arrives(handle: int, until: float) -> bool:
+    """True if a pipe has something to read, or ends, before ``until``."""
+    try:
+        return bool(select.select([handle], [], [], max(until - time.monotonic(), 0.0))[0])
+    except (OSError, ValueError):  # Windows cannot wait for pipes
+        return False
 
 
 def _head(file: str) -> bytes:

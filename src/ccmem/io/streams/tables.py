@@ -6,6 +6,7 @@ rows and describes the fault of the first bad row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,11 @@ CHUNK_BYTES = 4 << 20
 """Approximate bytes per chunk: large enough to make call overhead negligible, small enough for the cache."""
 LEAST_ROWS = 20
 """Minimum number of rows from which to decide that a column only grows."""
+
+
+_SENSOR = re.compile(r"(?i).*(sensor|tag|variable|parameter|signal|metric|channel|kanal|measurement|point|name).*")
+_VALUE = re.compile(r"(?i)(value|val|reading|wert|messwert|y)")
+"""Names of columns of a table with one reading a row, called long format."""
 
 
 class SourceError(ValueError):
@@ -89,6 +95,8 @@ class Batch(NamedTuple):
     """Number of file bytes up to the end of each row, for files that can be resumed in place."""
     times: FloatArray | None = None
     """Time of each row in seconds since 1970; NaN if missing. None without a time column."""
+    texts: Sequence[Any] = ()
+    """Cells of the columns that are wanted as texts, one Arrow array or list for each; None where missing."""
 
     def after(self, n_rows: int) -> Batch:
         """Return the batch without its first ``n_rows``."""
@@ -96,7 +104,8 @@ class Batch(NamedTuple):
             return self
         labels = None if self.labels is None else self.labels.take(slice(n_rows, None))
         faults = {row - n_rows: fault for row, fault in self.faults.items() if row >= n_rows}
-        return Batch(self.X[n_rows:], labels, faults, _from(self.ends, n_rows), _from(self.times, n_rows))
+        ends, times = _from(self.ends, n_rows), _from(self.times, n_rows)
+        return Batch(self.X[n_rows:], labels, faults, ends, times, [column[n_rows:] for column in self.texts])
 
 
 class Chunk(NamedTuple):
@@ -158,6 +167,8 @@ class Columns(NamedTuple):
     """Name of the time column, or names of a date column and a time-of-day column."""
     time_format: str = ""
     cells: CellFormat = CellFormat()
+    texts: tuple[str, ...] = ()
+    """Columns of a text table that are returned as texts."""
 
     def knowing(self, labels: Labels | None) -> Columns:
         """Return the selection with the kind of the labels filled in as soon as a label is known."""
@@ -330,6 +341,13 @@ def excluded(schema: Schema, label: str | None = None) -> list[Column]:
 def _check_enough(file: str, chosen: Sequence[str], left_out: Sequence[Column]) -> None:
     """Raise if there is nothing to learn from, or a single column that looks like several misread ones."""
     unread = [column for column in left_out if column.kind == "text" and column.why not in ("another time", "a date")]
+    sensors = [column.name for column in unread if _SENSOR.fullmatch(column.name)]
+    if len(chosen) == 1 and sensors and _VALUE.fullmatch(chosen[0]):
+        raise NothingToLearnError(
+            f"{file} has one reading a row: the values of {sensors[0]!r} share the column {chosen[0]!r}. Write one "
+            f"column for each of them (in pandas: frame.pivot), learn one memory for each (ccmem fleet learn --key "
+            f"{sensors[0]}), or learn them all together with --features {chosen[0]}"
+        )
     if not chosen:
         what = "has no column of numbers to learn from"
     elif len(chosen) == 1 and len(unread) >= 2 and len(left_out) >= 3:

@@ -59,12 +59,14 @@ class Timing:
             return []
         span = f"from {format_time(self.first)} to {format_time(self.last)}"
         every = f", a row every {format_duration(self.interval)}" if self.interval else ""
-        found = [f"{span} ({format_duration(max(0.0, self.last - self.first))}){every}"]
+        found = [f"{span} ({format_duration(abs(self.last - self.first))}){every}"]
         if self.longest is not None:
             gaps = "1 gap" if self.gaps == 1 else f"{self.gaps:,} gaps"
             longest = f"{format_duration(self.longest[0])} from {format_time(self.longest[1])}"
             found.append(f"{gaps} of more than {GAP:g} intervals, the longest {longest}")
-        if self.out_of_order:
+        if self.last < self.first:
+            found.append("the last row is earlier than the first: sort the rows by time, oldest first")
+        elif self.out_of_order:
             found.append(f"{self.out_of_order:,} row{'s' * (self.out_of_order != 1)} earlier than the row before")
         if self.unreadable:
             found.append(f"{self.unreadable:,} row{'s' * (self.unreadable != 1)} without a readable time")
