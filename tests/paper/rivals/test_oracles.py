@@ -12,7 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from ccmem.paper.rivals import FlyModel, ICaRL, NearestMean, NearestNeighbour, StreamingLDA
-from ccmem.paper.rivals._network import Network, n_weights, naive_targets
+from ccmem.paper.rivals._network import Network, n_weights
 from ccmem.paper.rivals.fly import fire
 from ccmem.paper.rivals.icarl import herd
 
@@ -91,6 +91,22 @@ def test_herded_means_are_nearer_than_random_ones() -> None:
         for _ in range(50)
     ]
     assert gap < 0.5 * min(chance)
+
+
+def naive_targets(
+    X: np.ndarray, targets: np.ndarray, W: list[np.ndarray], b: list[np.ndarray], learning_rate: float
+) -> None:
+    """Reference implementation of ``Network.learn_targets``: one step per row, updating ``W`` and ``b`` in place."""
+    for x, target in zip(X, targets, strict=True):
+        z = [x]
+        for w, c in zip(W[:-1], b[:-1], strict=True):
+            z.append(np.maximum(w @ z[-1] + c, 0))
+        d = [1 / (1 + np.exp(-(W[-1] @ z[-1] + b[-1]))) - target]
+        for w, activity in zip(W[:0:-1], z[:0:-1], strict=True):
+            d.insert(0, (activity > 0) * (w.T @ d[0]))
+        for w, c, delta, activity in zip(W, b, d, z, strict=True):
+            w -= learning_rate * np.outer(delta, activity)
+            c -= learning_rate * delta
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-3)])

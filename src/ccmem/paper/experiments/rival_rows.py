@@ -20,7 +20,6 @@ from ccmem.paper.experiments.table_rows import (
 )
 
 OWN = "own"
-ALL_DATA = "all data"
 
 
 def rivals() -> dict[str, Any]:

@@ -34,22 +34,6 @@ from ccmem.readout.network import (
 PAPER_SIZES = (110, 104)
 
 
-def naive_targets(
-    X: FloatArray, targets: FloatArray, W: list[FloatArray], b: list[FloatArray], learning_rate: float
-) -> None:
-    """Reference implementation of the equations above: one step per row, updating ``W`` and ``b`` in place."""
-    for x, target in zip(X, targets, strict=True):
-        z = [x]
-        for w, c in zip(W[:-1], b[:-1], strict=True):
-            z.append(np.maximum(w @ z[-1] + c, 0))
-        d = [1 / (1 + np.exp(-(W[-1] @ z[-1] + b[-1]))) - target]
-        for w, activity in zip(W[:0:-1], z[:0:-1], strict=True):
-            d.insert(0, (activity > 0) * (w.T @ d[0]))
-        for w, c, delta, activity in zip(W, b, d, z, strict=True):
-            w -= learning_rate * np.outer(delta, activity)
-            c -= learning_rate * delta
-
-
 @kernel
 def learn_targets(
     state: NetworkState, settings: NetworkSettings, X: FloatArray, targets: FloatArray, order: IntArray
