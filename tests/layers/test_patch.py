@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from tests.naive import patch as naive
 
 from ccmem import DiscriminantClassifier, PatchLayer, load
-from ccmem.layers.patch import naive_features, naive_units
 
 
 def pictures(n=12, shape=(9, 8), seed=0):
@@ -53,10 +53,10 @@ def test_kernel_equals_naive_twin(shape, n_units, patch_size, grid, softening, s
         n_units, patch_size=patch_size, grid=grid, softening=softening, learning_images=3, random_state=seed
     ).partial_fit(X)
     start = clone(layer).set_params(units="random").partial_fit(X)._state.units
-    units, wins = naive_units(X[:3], start, patch_size, layer.patches_per_image)
+    units, wins = naive.learn(X[:3], start, patch_size, layer.patches_per_image)
     np.testing.assert_allclose(layer._state.units, units, atol=2e-6)
     np.testing.assert_array_equal(layer.win_counts_, wins)
-    expected = [naive_features(x, layer._state.units, patch_size, grid, softening) for x in X]
+    expected = [naive.features(x, layer._state.units, patch_size, grid, softening) for x in X]
     np.testing.assert_allclose(layer.transform(X), expected, atol=2e-4)
 
 
