@@ -3,9 +3,8 @@
     x -> layer -> ... -> layer -> last          a classifier, or a memory
 
 A layer learns from the first samples only, and its features change until it is fixed. Samples and labels are therefore
-buffered until all layers are fixed; then they pass through the layers to ``last`` in their original order. A class that
-appeared only while a layer learned is not lost. The size of the buffer is bounded by the number of samples that the
-layers need; the buffer is included in ``n_floats_``, and is freed when the layers are fixed. Earlier predictions come
+buffered until all layers are fixed; then they pass through the layers to ``last`` in their original order. The buffer
+is bounded by the number of samples that the layers need, and is included in ``n_floats_``. Earlier predictions come
 from a temporary copy of ``last`` that learns the buffered samples.
 
 >>> import numpy as np
@@ -39,6 +38,11 @@ _ROWS_AT_ONCE = 64
 """Number of samples that pass through the layers together; bounds the number of features held at a time."""
 
 
+def _parts(start: int, stop: int) -> list[slice]:
+    """Return the slices of samples that pass through the layers together."""
+    return [slice(first, first + _ROWS_AT_ONCE) for first in range(start, stop, _ROWS_AT_ONCE)]
+
+
 def _last_has(method: str) -> Callable[[Any], bool]:
     return lambda stack: hasattr(stack.last, method)
 
@@ -63,13 +67,8 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     working_floats_ : int, number of temporary floats needed to learn or predict.
     """
 
-    layers_: list[Any]
-    last_: Any
     _rows: FloatArray
     _labels: list[Any]
-    _classes: Any
-    _layers_learned: bool
-    _provisional: Any
 
     def __init__(self, layers: Sequence[Any], last: Any) -> None:
         self.layers = layers
@@ -97,10 +96,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         """Learn one sample, with or without a label."""
         if self.__sklearn_is_fitted__() and self._layers_learned and not self._of_windows():
             features = self._features(self.layers_[0]._check(np.asarray(x)[np.newaxis]))[0]
-            if isinstance(self.last_, CompetitiveMemory):
-                self.last_.learn_one(features)
-            else:
-                self.last_.learn_one(features, y)
+            self.last_.learn_one(*([features] if isinstance(self.last_, CompetitiveMemory) else [features, y]))
             return
         labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
         self.partial_fit(np.asarray(x)[np.newaxis], labels)
@@ -135,35 +131,26 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
             self._teach_windows(X, y, classes)
             return
         rows = first._check(X) if first.__sklearn_is_fitted__() else first._begin(X)
-        labels, codes, values = self._check_labels(y, len(rows), classes)
+        labels = self._check_labels(y, len(rows), classes)
         for layer in self.layers_:
             if layer.__sklearn_is_fitted__():
                 layer._check_settings()
         self._provisional = None
         done = 0 if self._layers_learned else self._hold_until_layers_learned(rows, labels, classes)
         self._classes = classes
-        coded = codes is not None and hasattr(self.last_, "_teach_coded")
-        for start in range(done, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            features = self._features(rows[part])
-            if coded and self._knows(classes):  # encode labels once, not once per few rows
-                self.last_._teach_coded(features, codes[part], values)
-            else:
-                self._teach_last(self.last_, features, None if labels is None else labels[part])
+        for part in _parts(done, len(rows)):
+            self._teach_last(self.last_, self._features(rows[part]), None if labels is None else labels[part])
 
     def _teach_windows(self, X: Any, y: Any, classes: Any) -> None:
         """Learn the windows completed by the rows of ``X``; labels are buffered as long as their rows."""
         layer = self.layers_[0]
-        if isinstance(self.last_, CompetitiveMemory):
-            if y is not None:
-                raise ValueError("Stack: a memory learns windows of a signal without labels; leave out y")
-            windows, labels = layer.push(X), None
-        else:
-            labels = self._check_labels(y, len(X), classes)[0]
-            windows = layer.push(X)
+        labels = self._check_labels(y, len(X), classes)
+        if labels is None and y is not None:
+            raise ValueError("Stack: a memory learns windows of a signal without labels; leave out y")
+        windows = layer.push(X)
+        if not isinstance(self.last_, CompetitiveMemory):
             waiting = [*self._labels, *([None] * len(X) if y is None else labels)]
-            done = len(windows) * (layer.hop_ or 0)
-            self._labels = waiting[done:]
+            self._labels = waiting[len(windows) * (layer.hop_ or 0) :]
             labels = self._labels_of_windows(waiting) if len(windows) else None
         self._layers_learned, self._classes = layer.frozen_, classes
         if len(windows):
@@ -178,11 +165,6 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         found[codes >= 0] = values[codes[codes >= 0]]
         return found
 
-    def _knows(self, classes: Any) -> bool:
-        """True if ``last`` has started and already knows ``classes``."""
-        known = getattr(self.last_, "classes_", None)
-        return known is not None and (classes is None or bool(np.isin(classes, known).all()))
-
     def _begin(self) -> None:
         if not isinstance(self.layers, (list, tuple)) or not self.layers:
             raise TypeError(f"Stack: layers={self.layers!r} is not possible; it must be a list of at least one layer")
@@ -193,14 +175,10 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"Stack: last={self.last!r} cannot learn from a stream: it has no partial_fit")
         if len(self.layers) > 1 and any(isinstance(layer, WindowedLayer) for layer in self.layers):
             raise TypeError("Stack: a layer of windows must be the only layer; pass [ShapeLayer()] or [WindowLayer()]")
-        self.layers_ = [clone(layer) for layer in self.layers]
-        self.last_ = clone(self.last)
+        self.layers_, self.last_ = [clone(layer) for layer in self.layers], clone(self.last)
         share_guard(self, self.last_)
-        self._rows = np.empty((0, 0), np.float32)
-        self._labels = []
-        self._classes = None
-        self._layers_learned = False
-        self._provisional = None
+        self._rows, self._labels, self._layers_learned = np.empty((0, 0), np.float32), [], False
+        self._classes = self._provisional = None
 
     def _of_windows(self) -> bool:
         return bool(self.layers) and isinstance(self.layers[0], WindowedLayer)
@@ -208,21 +186,16 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     def _in_rows(self, event: Event) -> Event:
         return self.layers_[0].event_in_rows(event) if self._of_windows() else event
 
-    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> tuple[Any, Any, Any]:
-        """Return labels that ``last`` accepts together with the buffered ones, and their codes."""
+    def _check_labels(self, y: Any, n_rows: int, classes: Any) -> Any:
+        """Return labels that ``last`` accepts together with the buffered ones; None if ``last`` takes no labels."""
         if isinstance(self.last_, CompetitiveMemory):
-            return None, None, None
+            return None
         unlabeled = getattr(self.last_, "unlabeled", None)
         labels, missing = check_labels(y, n_rows, unlabeled)
         waiting, without = check_labels(self._labels, len(self._labels), unlabeled)
         known = getattr(self.last_, "classes_", waiting[:0])
         sorted_union(known, waiting[~without], labels[~missing], np.asarray([] if classes is None else classes))
-        values = np.unique(labels[~missing])
-        codes = encode_labels(labels, missing, values)
-        if missing.any():
-            labels = labels.astype(object)
-            labels[missing] = None
-        return labels, codes, values
+        return np.where(missing, None, labels) if missing.any() else labels
 
     def _hold_until_layers_learned(self, rows: FloatArray, labels: Any, classes: Any) -> int:
         """Buffer rows until the layers are fixed, then teach ``last`` all of them; return the number of rows used."""
@@ -261,17 +234,14 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         return True
 
     def _teach_waiting(self, last: Any, rows: FloatArray, labels: list[Any]) -> None:
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
+        for part in _parts(0, len(rows)):
             self._teach_last(last, self._features(rows[part]), labels[part] or None)
 
     def _teach_last(self, last: Any, features: FloatArray, labels: Any) -> None:
         if isinstance(last, CompetitiveMemory):
             last.partial_fit(features)
-        elif self._classes is not None:
-            last.partial_fit(features, labels, classes=self._classes)
         else:
-            last.partial_fit(features, labels)
+            last.partial_fit(features, labels, **({} if self._classes is None else {"classes": self._classes}))
 
     def _features(self, rows: FloatArray) -> FloatArray:
         for layer in self.layers_:
@@ -284,9 +254,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> FloatArray:
         """Return the features of every sample, computed with the current layers."""
         self._require_start()
-        if self._of_windows():
-            return self.layers_[0].transform(X)
-        return self._features(self.layers_[0]._check(X))
+        return self._features(X if self._of_windows() else self.layers_[0]._check(X))
 
     @reading
     def predict(self, X: Any) -> Any:
@@ -307,26 +275,19 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @reading
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; with windows, the accuracy over the windows that have a label."""
-        if self._of_windows():
-            y = self._labels_of_windows(y)
-            return float(np.mean((self.predict(X) == y)[y != np.array(None)]))
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        y = self._labels_of_windows(y) if self._of_windows() else np.asarray(y)
+        return float(np.mean((self.predict(X) == y)[y != np.array(None)]))
 
     def _ask(self, method: str, X: Any) -> Any:
         self._require_start()
         ask = getattr(self._last_now(), method)
-        if self._of_windows():  # one prediction per window
-            windows = self.layers_[0].transform(X)
-            if not len(windows):
-                raise ValueError(
-                    f"Stack: {len(X)} rows are fewer than a window of {self.layers_[0].window_}; give more"
-                )
-            return ask(windows)
-        rows = self.layers_[0]._check(X)
-        parts = [
-            ask(self._features(rows[start : start + _ROWS_AT_ONCE])) for start in range(0, len(rows), _ROWS_AT_ONCE)
-        ]
-        return np.concatenate(parts)
+        if not self._of_windows():
+            rows = self.layers_[0]._check(X)
+            return np.concatenate([ask(self._features(rows[part])) for part in _parts(0, len(rows))])
+        windows = self._features(X)  # one prediction per window
+        if not len(windows):
+            raise ValueError(f"Stack: {len(X)} rows are fewer than a window of {self.layers_[0].window_}; give more")
+        return ask(windows)
 
     def _last_now(self) -> Any:
         """Return ``last_`` or, while samples are buffered, a copy that has learned them from the current layers."""
@@ -374,17 +335,18 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     def n_floats_(self) -> int:
         """Number of floats kept, including buffered samples."""
         self._require_start()
-        started = [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
-        return sum(part.n_floats_ for part in started) + self._rows.size + len(self._labels)
+        return sum(part.n_floats_ for part in self._started()) + self._rows.size + len(self._labels)
 
     @property
     @reading
     def working_floats_(self) -> int:
         """Number of temporary floats needed to learn or predict."""
         self._require_start()
-        started = [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
         features = sum(_ROWS_AT_ONCE * layer._n_features_out for layer in self.layers_)
-        return sum(getattr(part, "working_floats_", 0) for part in started) + features
+        return sum(getattr(part, "working_floats_", 0) for part in self._started()) + features
+
+    def _started(self) -> list[Any]:
+        return [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
 
     def _adopt(self, fresh: Self) -> None:
         """Take over the complete learned state of ``fresh``."""
@@ -414,26 +376,22 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.layers, (list, tuple)) or not kinds or kinds != [type(layer) for layer in self.layers]:
             raise ValueError("Stack: its layers are not those of its parameters")
         if type(last) is not type(self.last) or not layers[0].__sklearn_is_fitted__():
-            raise ValueError("Stack: what stands on its layers is not what its parameters say")
+            raise ValueError("Stack: its last part is not of the kind that its parameters name")
         check_vector("labels", labels)
-        if not (isinstance(rows, np.ndarray) and rows.dtype == np.float32 and rows.ndim == 2):
-            raise ValueError("Stack: the samples that wait are damaged")
-        learned = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
-        waiting = layers[0]._rows if isinstance(layers[0], WindowedLayer) else rows
-        if fields["layers_learned"] is not learned or (learned and len(rows)) or len(labels) not in (0, len(waiting)):
-            raise ValueError("Stack: the samples that wait do not fit its layers")
-        if learned and isinstance(layers[0], WindowedLayer):
-            n = layers[0]._n_features_out
-            if getattr(last, "n_features_in_", n) != n:  # older checkpoints may have fewer features
-                raise ValueError(
-                    f"Stack: its memory has learned {last.n_features_in_} features of windows that have {n}"
-                )
-        if len(rows):
-            if rows.shape[1] != layers[0].n_features_in_:
-                raise ValueError("Stack: the samples that wait do not fit its layers")
-            check_finite(rows)
         if fields["classes"] is not None:
             check_vector("classes", fields["classes"])
+        if not (isinstance(rows, np.ndarray) and rows.dtype == np.float32 and rows.ndim == 2):
+            raise ValueError("Stack: its buffered samples are damaged")
+        learned = all(layer.__sklearn_is_fitted__() and layer.frozen_ for layer in layers)
+        windowed = isinstance(layers[0], WindowedLayer)
+        waiting = layers[0]._rows if windowed else rows
+        fits = fields["layers_learned"] is learned and len(labels) in (0, len(waiting)) and not (learned and len(rows))
+        if not fits or (len(rows) and rows.shape[1] != layers[0].n_features_in_):
+            raise ValueError("Stack: its buffered samples do not fit its layers")
+        check_finite(rows)
+        n = layers[0]._n_features_out if learned and windowed else None
+        if n is not None and getattr(last, "n_features_in_", n) != n:  # older checkpoints may have other features
+            raise ValueError(f"Stack: its memory has learned {last.n_features_in_} features of windows that have {n}")
         self.layers_, self.last_, self._rows, self._labels = layers, last, rows, list(labels)
         self._classes, self._layers_learned, self._provisional = fields["classes"], learned, None
         self._check_labels(None, 0, None)

@@ -35,7 +35,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
-from ccmem.core.codes import UNLABELED
 from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
@@ -192,16 +191,6 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
         known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
         everything = sorted_union(known, labels[~missing], np.asarray([] if classes is None else classes))
         self._learn_coded(rows, encode_labels(labels, missing, everything), everything)
-
-    def _teach_coded(self, X: Any, codes: IntArray, values: Any) -> None:
-        """Learn a chunk whose labels are indices into the distinct ``values``, without any work per label."""
-        self._check_settings()
-        rows = self._check(X)
-        used = np.unique(codes[codes != UNLABELED])
-        everything = sorted_union(getattr(self, "classes_", values[:0]), values[used])
-        places = np.full(len(values) + 1, UNLABELED, np.int64)  # the last entry serves the code of a missing label
-        places[used] = np.searchsorted(everything, values[used])
-        self._learn_coded(rows, places[codes], everything)
 
     def _learn_coded(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
         """Learn validated rows, or raise and leave the state unchanged."""
