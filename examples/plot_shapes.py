@@ -37,7 +37,7 @@ for event in stack.events_:
     print(event)
 
 # %%
-# Above, four turns of each state; in the middle, the shapes that won most often, one curve per unit, on both scales;
+# Above, four turns of each state; in the middle, the shapes that won most often, one curve per unit, on three scales;
 # below, the timeline of the memory. It counts windows, ``hop_`` rows apart.
 layer, memory = stack.layers_[0], stack.last_
 figure = plt.figure(figsize=(11, 8.5), layout="constrained")
@@ -45,7 +45,7 @@ top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 1, 1.6])
 for axes, state in zip(top.subplots(1, 2, sharey=True), (0, 1), strict=True):
     axes.plot(signal[state * visit + 200 : state * visit + 400, 0], lw=1)
     axes.set(title=states[state], xlabel="row")
-for axes, shapes, wins in zip(middle.subplots(1, 2), layer.shapes_, layer.win_counts_, strict=True):
+for axes, shapes, wins in zip(middle.subplots(1, 3), layer.shapes_, layer.win_counts_, strict=True):
     for unit in np.argsort(wins[0])[::-1][:8]:
         axes.plot(shapes[0, unit, 0], marker=".")
     axes.set(title=f"shapes of {shapes.shape[-1]} points", xlabel="point")

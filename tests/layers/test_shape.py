@@ -38,7 +38,7 @@ def waves(kind: str, n: int, seed: int) -> Any:
         (33, {"hop": 7, "gain": "kept"}),
         (64, {"channels": "together"}),
         (100, {"hop": 100, "spans": (0.25,), "n_units": 5}),
-        (150, {"hop": 13, "spans": (0.1, 0.3, 0.7)}),
+        (150, {"hop": 13, "spans": (0.1, 0.3, 0.5)}),
     ],
 )
 def test_kernels_equal_the_naive_reference(window: int, options: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ def test_a_stream_may_be_cut_anywhere(cuts: list[int], window: Any, hop: int | N
 
 
 @pytest.mark.parametrize("window", [*range(8, 36, 3), 100, 131, 1999])
-@pytest.mark.parametrize("spans", [(0.125, 0.5), (0.01,), (0.75,)])
+@pytest.mark.parametrize("spans", [(0.125, 0.5), (0.01,), (0.5,)])
 def test_subsequences_stay_inside_their_window(window: int, spans: tuple[float, ...]) -> None:
     layer = ShapeLayer(window, hop=window, spans=spans, n_units=4, learning_rows=8)
     layer.push(np.ones((window, 1)))
@@ -98,7 +98,7 @@ def test_offset_does_not_matter_and_gain_only_if_it_is_kept() -> None:
     X = waves("saw", 3000, 0)
     for gain, same in (("free", True), ("kept", False)):
         layer = ShapeLayer(gain=gain).fit(X)
-        n_shapes = 2 * layer.n_units
+        n_shapes = 3 * layer.n_units
         first = layer.transform(X)[:, :n_shapes]
         np.testing.assert_allclose(layer.transform(X + 7)[:, :n_shapes], first, atol=1e-2)
         assert bool(np.abs(layer.transform(X * 3)[:, :n_shapes] - first).max() < 0.05) is same
@@ -115,6 +115,18 @@ def test_constant_channels_and_those_that_start_late() -> None:
     later = layer.transform(X)[:, [i for i, name in enumerate(names) if name.startswith("x1 shape")]]
     assert later.max() > 0.1
     assert np.isfinite(ShapeLayer().fit_transform(np.zeros((2000, 1)))).all()
+
+
+@pytest.mark.parametrize(("period", "most"), [(23, 1e-4), (30, 1e-4), (50, 0.05)])
+def test_the_phase_of_a_periodic_signal_does_not_matter(period: int, most: float) -> None:
+    turns = np.arange(4000) / period
+    features = ShapeLayer().fit(turns % 1).transform(turns % 1)
+    assert np.ptp(features[:, :48], axis=0).max() < most
+
+
+def test_all_units_of_a_noisy_wave_learn() -> None:
+    for wins in ShapeLayer().fit(waves("sine", 2000, 0)).win_counts_:
+        assert wins.min() > 0
 
 
 def test_gaps_hold_the_last_reading() -> None:
@@ -137,7 +149,7 @@ def test_fewer_rows_than_a_window() -> None:
     with pytest.raises(NotFittedError, match="needs more rows"):
         layer.transform(signal(100, 1))
     short = ShapeLayer(50).fit(signal(20, 1))
-    assert short.transform(signal(20, 1)).shape == (0, 34)
+    assert short.transform(signal(20, 1)).shape == (0, 50)
     assert len(short.push(signal(40, 1))) == 11
     assert ShapeLayer(2000).push(signal(1999, 1)).shape == (0, 0)
     stack = Stack([ShapeLayer(50)], DiscriminantClassifier()).fit(signal(1100, 1), np.arange(1100) // 550)
@@ -178,11 +190,11 @@ def test_saved_and_loaded_it_continues_as_if_never_stopped(tmp_path: Any, n: int
         {"window_": 49},
         {"window_": None},
         {"seen": 11},
-        {"units": np.zeros(2 * 4 * (6 + 12), np.float32)},
+        {"units": np.zeros(2 * 4 * (6 + 12 + 12), np.float32)},
         {"units": np.zeros(7, np.float32)},
         {"spreads": np.zeros(2)},
         {"latest": np.full(2, np.inf, np.float32)},
-        {"wins": np.full((2, 2, 4), -1)},
+        {"wins": np.full((3, 2, 4), -1)},
     ],
 )
 def test_a_damaged_checkpoint_is_refused(damage: dict[str, Any]) -> None:
@@ -210,7 +222,7 @@ def test_what_is_kept_is_bounded() -> None:
     for _ in range(60):
         layer.push(rng.normal(size=(100, 2)))
         sizes.add(layer.n_floats_)
-    assert max(sizes) <= 2 * 1024 + 2 * 2 * 16 * (16 + 1) + 20
+    assert max(sizes) <= 2 * 1024 + 2 * 3 * 16 * (16 + 1) + 20
     assert layer.overlap_ == layer.window_ - layer.hop_ == 97
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -30,11 +32,11 @@ def subsequences(rows: Any, taps: int, dilation: int) -> Any:
 def learn(X: Any, units: Any) -> tuple[Any, list[int]]:
     """Units and wins after learning the subsequences ``X``; ``units`` are those that are there at first."""
     d, wins, M, learned = list(units.astype(np.float64)), [0] * len(units), len(units), 0
-    for x in X:
+    for similar, x in itertools.product((0.9, 0.95, 0.98), X):
         if x @ x <= 1e-6:
             continue
         x = x / np.linalg.norm(x)
-        if learned < M and all(d[j] @ x < 0.9 for j in range(learned)):
+        if learned < M and all(d[j] @ x < similar for j in range(learned)):
             d[learned], wins[learned] = x, 1
             learned += 1
             continue
@@ -59,10 +61,12 @@ def features(rows: Any, layer: Any) -> Any:
     """Features of all windows of prepared rows, with the units of ``layer``."""
     W, hop = layer.window_, layer.hop_
     block = max(b for b in range(1, max(1, W // 32) + 1) if hop % b == 0)
+    longest = max(taps * dilation for taps, dilation in layer._scales)
+    n_blocks = min(math.ceil(W // 2 / block), (W - longest + 1) // block)
+    weights = np.repeat(1.0, n_blocks * block)
+    weights[-block:] = min(1.0, W // 2 / block - n_blocks + 1)
     size = rows.shape[1] if layer.channels == "together" else 1
     groups = [rows[:, c : c + size] for c in range(0, rows.shape[1], size)]
-    longest = max(taps * dilation for taps, dilation in layer._scales)
-    n_places = min(W - int(max(layer.spans) * W), W - longest + 1) // block * block
     found = []
     for start in range(0, len(rows) - W + 1, hop):
         f: list[float] = []
@@ -70,7 +74,8 @@ def features(rows: Any, layer: Any) -> Any:
             for g, group in enumerate(groups):
                 X = subsequences(group[start : start + W], taps, dilation)
                 a = activations(X, layer._units[scale][g], layer._squares[scale, g], layer.gain)
-                f += np.sqrt(a[:n_places].mean(axis=0)).tolist()
+                means = weights @ a[-len(weights) :] / weights.sum()
+                f += (np.sqrt(means + 0.01) - 0.1).tolist()
         window = rows[start : start + W // block * block]
         variances = window.var(axis=0) + 1e-4
         for level, variance in zip(window.mean(axis=0), variances, strict=True):

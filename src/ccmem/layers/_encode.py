@@ -196,7 +196,7 @@ def learn_patches(state: Any, X: FloatArray, per_image: int, plan: Plan) -> None
             place = (place + step) % n_places
             if plan.contrast[y, x] > mean:
                 take_patch(plan, y * width + x)
-                learn_patch(state, plan.patch)
+                learn_patch(state, plan.patch, SIMILAR)
                 taken += 1
 
 
@@ -230,7 +230,8 @@ def take_patch(plan: Plan, start: int) -> None:
 
 
 @kernel_in_place
-def learn_patch(state: Any, patch: FloatArray) -> None:
+def learn_patch(state: Any, patch: FloatArray, similar: float) -> None:
+    """Learn one patch: as a new unit if all units are less ``similar``, otherwise as a sample of its winner."""
     n_units, learned, all_wins = state.units.shape[0], state.counters[1], 0
     for j in range(learned):
         all_wins += state.wins[j]
@@ -243,7 +244,7 @@ def learn_patch(state: Any, patch: FloatArray) -> None:
         score = similarity - MODESTY * (n_units * state.wins[j] / all_wins - 1)
         if score > best:
             best, winner = score, j
-    if learned < n_units and nearest < SIMILAR:
+    if learned < n_units and nearest < similar:
         for k in range(patch.shape[0]):
             state.units[learned, k] = patch[k]
         state.wins[learned] = 1

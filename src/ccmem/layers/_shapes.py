@@ -23,6 +23,10 @@ VARIANCE_FLOOR = 1e-4
 """Added to a variance, in units of the variance of the first rows: logarithms and correlations stay finite."""
 SOFTENING = 0.05
 """Share of the mean squared length that is added to every squared length: faint subsequences activate units less."""
+RARE = np.float32(0.01)
+"""Added to a mean activation before its square root, whose slope is infinite at 0: single wins stay small."""
+ROOT = np.float32(0.1)
+"""Square root of ``RARE``, so that a unit that never wins has the feature 0."""
 STILL = 1e-6
 """Added to a squared length: a subsequence that only differs from its mean by rounding activates no unit."""
 
@@ -103,7 +107,9 @@ def mean_square(rows: FloatArray, channel: int, taps: int, dilation: int, room: 
 
 
 @kernel_in_place
-def learn_shapes(group: Group, rows: FloatArray, channel: int, taps: int, dilation: int, room: Room) -> None:
+def learn_shapes(
+    group: Group, rows: FloatArray, channel: int, taps: int, dilation: int, similar: float, room: Room
+) -> None:
     """Learn from the subsequences at all rows, first to last, that are not constant."""
     for place in range(rows.shape[0] - taps * dilation + 1):
         load_tile(rows, place, 1, channel, taps, dilation, room)
@@ -116,7 +122,7 @@ def learn_shapes(group: Group, rows: FloatArray, channel: int, taps: int, dilati
             mean /= taps
             for k in range(start, start + taps):
                 room.patch[k] = (room.points[room.offsets[k]] - mean) / np.sqrt(room.gains[0])
-        learn_patch(group, room.patch)
+        learn_patch(group, room.patch, similar)
 
 
 @kernel_in_place
@@ -156,14 +162,18 @@ def sum_activations(
 
 
 @kernel_in_place
-def pool_windows(sums: FloatArray, n_blocks: int, step: int, column: int, out: FloatArray) -> None:
+def pool_windows(sums: FloatArray, n_blocks: int, last: float, step: int, column: int, out: FloatArray) -> None:
     """Add up ``n_blocks`` rows of ``sums`` for every window, ``step`` rows apart, into ``out`` from ``column`` on.
 
+    The next row is added with weight ``last``.
     Row b of ``sums`` becomes the sum of rows b to b + size - 1 for size = 1, 2, 4, ...; a window is the sum of one such
     run for every binary digit of ``n_blocks``. ``sums`` is used up.
     """
     width, size, offset = sums.shape[1], 1, 0
-    out[:, column : column + width] = 0
+    for r in range(out.shape[0]):
+        part = sums[r * step + n_blocks]
+        for j in range(width):
+            out[r, column + j] = last * part[j]
     while size <= n_blocks:
         if n_blocks & size:
             for r in range(out.shape[0]):
@@ -184,28 +194,28 @@ def describe_scale(
     rows: FloatArray,
     units: FloatArray,
     squares: FloatArray,
-    plan: tuple[int, int, int, int, bool],
+    plan: tuple[int, int, int, int, float, bool],
     room: Room,
     sums: FloatArray,
     column: int,
     out: FloatArray,
 ) -> None:
-    """Store the square root of the mean activation of every unit in every window, group by group, from ``column`` on.
+    """Store the square root of ``RARE`` plus the mean activation of every unit in every window, from ``column`` on.
 
-    ``plan`` holds taps, dilation, blocks from one window to the next, places per block, and True if activations do not
-    depend on the gain. ``sums`` has a row for every block that a window needs.
+    ``plan`` holds taps, dilation, blocks from one window to the next, places per block, weight of the last block of a
+    window, and True if activations do not depend on the gain. ``sums`` has a row for every block that a window needs.
     """
-    taps, dilation, step, block, gain_free = plan
+    taps, dilation, step, block, last, gain_free = plan
     n_groups, n_units = units.shape[0], units.shape[1]
     size = room.offsets.shape[0] // taps
-    n_blocks = sums.shape[0] - (out.shape[0] - 1) * step
-    share = np.float32(1.0 / (n_blocks * block))
+    n_blocks = sums.shape[0] - (out.shape[0] - 1) * step - 1
+    share = np.float32(1.0 / ((n_blocks + last) * block))
     for group in range(n_groups):
         sum_activations(rows, group * size, taps, dilation, units[group], squares[group], gain_free, block, room, sums)
-        pool_windows(sums, n_blocks, step, column + group * n_units, out)
+        pool_windows(sums, n_blocks, last, step, column + group * n_units, out)
     for r in range(out.shape[0]):
         for j in range(column, column + n_groups * n_units):
-            out[r, j] = np.sqrt(out[r, j] * share)
+            out[r, j] = np.sqrt(out[r, j] * share + RARE) - ROOT
 
 
 @kernel_in_place
@@ -234,7 +244,7 @@ def describe_channels(
                     for j in range(i + 1, n):
                         part[place] += x * row[j]
                         place += 1
-    pool_windows(sums, n_blocks, step, 0, pooled)
+    pool_windows(sums, n_blocks - 1, 1.0, step, 0, pooled)
     share = 1.0 / (n_blocks * block)
     for r in range(out.shape[0]):
         found, line = pooled[r], out[r]

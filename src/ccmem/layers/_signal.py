@@ -33,9 +33,8 @@ BAND_EDGES = (1, 3, 5, 9, 17, 33, 65)
 N_MOMENTS = 4
 _FLOOR = 1e-3
 """Floor added to the power of a band; white noise has power 1 at every frequency."""
-_STILL = 1e-9
-"""Ratio of standard deviation to level below which a channel is constant up to rounding."""
-_LEAST_SPREAD = 1e-150
+STILL, LEAST_SPREAD = 1e-9, 1e-150
+"""Standard deviations below this fraction of the level, or below this number, are rounding: the channel is constant."""
 PAIRED = 8
 """Largest number of channels for which every pair has a feature."""
 REACH = 64
@@ -123,8 +122,8 @@ def describe(rows: FloatArray, window: int, hop: int, table: FloatArray, edges: 
                 z[t] -= mean
                 square += z[t] * z[t]
             spread = np.sqrt(square / window)
-            if spread <= _STILL * abs(mean) or spread <= _LEAST_SPREAD:  # a constant channel
-                spread = max(_STILL * abs(mean), _LEAST_SPREAD)
+            if spread <= STILL * abs(mean) or spread <= LEAST_SPREAD:  # a constant channel
+                spread = max(STILL * abs(mean), LEAST_SPREAD)
                 z[:] = 0.0
             third = fourth = 0.0
             for t in range(window):
@@ -158,7 +157,7 @@ def find_period(rows: FloatArray) -> tuple[int, float]:
     n = len(rows)
     deviations = rows - rows.mean(axis=0)
     lengths = np.sqrt((deviations**2).mean(axis=0))
-    moving = lengths > _STILL * np.abs(rows.mean(axis=0)) + _LEAST_SPREAD
+    moving = lengths > STILL * np.abs(rows.mean(axis=0)) + LEAST_SPREAD
     if n < 24 or not moving.any():
         return FALLBACK_PERIOD, 0.0
     size = 1 << (2 * n - 1).bit_length()

@@ -4,7 +4,7 @@ Channels are standardised by their mean m and standard deviation s over the firs
 row, on every scale (``spans``, as fractions of a window). It has at most 16 points; each point is the mean of the rows
 up to the next point. Learning uses the subsequences of the first rows, minus their mean and scaled to unit length:
 
-    the first subsequences with d[j].x < 0.9 for all units j so far become units
+    the first subsequences with d[j].x < 0.9 for all units j so far become units; then 0.95, 0.98, a pass for each
     j    = argmax of d[j].x - 0.02 (M wins[j] / sum of wins - 1)        frequent winners are slightly handicapped
     d[j] <- d[j] + (x - d[j]) / wins[j], at unit length
 
@@ -12,13 +12,13 @@ Then the units stay fixed. Features of a window, for every group of channels and
 
     s[j]  = d[j].x / sqrt(g |x - mean(x)|^2 + q)         g = 1, q = 0.05 Q with ``gain="free"``; g = 0, q = Q otherwise
     a[j]  = s[j] - (4th largest s) for the three winners, else 0
-    f[j]  = sqrt(mean of a[j] over the first places of the window)
+    f[j]  = sqrt(mean of a[j] + 0.01) - 0.1              mean over the last places of the window, half a window of them
 
-The number of places is the same on all scales and leaves room for the longest span: three quarters of a window with the
-default spans. Q is the mean of |x - mean(x)|^2 over the first rows. The features of the units are followed by the level
-(mean - m) / s and the energy ln(variance / s^2 + 0.0001) / 2 of every channel and, for up to eight channels, by
-Fisher's z of the correlation of every pair. Units without samples are fixed smooth curves, so that a channel that is
-constant at first can still have shape features later.
+With ``window="auto"``, half a window is a period, so the features of a periodic signal do not depend on the phase. The
+addend keeps units that rarely win quiet. Q is the mean of |x - mean(x)|^2 over the first rows. The features of the
+units are followed by the level (mean - m) / s and the energy ln(variance / s^2 + 0.0001) / 2 of every channel and, for
+up to eight channels, by Fisher's z of the correlation of every pair. Units without samples are fixed smooth curves, so
+that a channel that is constant at first can still have shape features later.
 
 >>> import numpy as np
 >>> from ccmem import ShapeLayer
@@ -27,7 +27,7 @@ constant at first can still have shape features later.
 >>> front = ShapeLayer()
 >>> features = front.push(hum)
 >>> front.window_, front.hop_, features.shape
-(80, 2, (1461, 34))
+(80, 2, (1461, 50))
 >>> soon, late, changed = features[50], features[490], features[1010]  # 22 and 48 periods apart
 >>> bool(abs(late - soon).max() < 1e-3), bool(abs(changed - soon).max() > 0.2)
 (True, True)
@@ -55,18 +55,18 @@ from ccmem.layers._shapes import (
     new_room,
     smooth_shapes,
 )
-from ccmem.layers._signal import PAIRED, choose_period, n_together
+from ccmem.layers._signal import LEAST_SPREAD, PAIRED, STILL, choose_period, n_together
 from ccmem.layers._vectors import WINNERS
 from ccmem.layers._windowed import HOPS, PERIODS, WindowedLayer
 
 FEWEST_POINTS, MOST_POINTS = 4, 16
 """Points of a subsequence; longer subsequences are averaged down to 16 points."""
-_STILL, _LEAST_SPREAD = 1e-9, 1e-150
-"""Standard deviations below this fraction of the level, or below this number, are rounding: the channel is constant."""
+_SIMILAR = (0.9, 0.95, 0.98)
+"""Similarity below which a subsequence becomes a unit, one pass over the first rows for each."""
 _TOGETHER = 1024
 """Number of windows described per call, so that working memory does not grow with the length of a chunk."""
-_SPAN = number(0.0, 0.75, open_below=True)
-"""Valid spans; a longer subsequence would leave fewer places in a window than there are in a block."""
+_SPAN = number(0.0, 0.5, open_below=True)
+"""Valid spans; half of a window is left for places."""
 
 
 class ShapeLayer(WindowedLayer):
@@ -81,7 +81,7 @@ class ShapeLayer(WindowedLayer):
         Number of rows from one window to the next, at most a window; None means 1/32 of a window.
     n_units : int, default=16
         Units per group of channels and scale, at least 4.
-    spans : tuple of numbers in (0, 0.75], default=(0.125, 0.25)
+    spans : tuple of numbers in (0, 0.5], default=(0.125, 0.25, 0.5)
         Lengths of the subsequences as fractions of a window, one per scale.
     channels : "each" or "together", default="each"
         "each" learns units for every channel alone, "together" learns subsequences of all channels at once.
@@ -135,7 +135,7 @@ class ShapeLayer(WindowedLayer):
         *,
         hop: int | None = None,
         n_units: int = 16,
-        spans: tuple[float, ...] = (0.125, 0.25),
+        spans: tuple[float, ...] = (0.125, 0.25, 0.5),
         channels: str = "each",
         gain: str = "free",
         learning_rows: int = 1024,
@@ -158,7 +158,7 @@ class ShapeLayer(WindowedLayer):
         super()._check_settings()
         spans = self.spans
         if not (isinstance(spans, (tuple, list)) and spans and all(_SPAN[0](span) for span in spans)):
-            raise ValueError(f"ShapeLayer: spans={spans!r} is not possible; it must be a tuple of numbers in (0, 0.75]")
+            raise ValueError(f"ShapeLayer: spans={spans!r} is not possible; it must be a tuple of numbers in (0, 0.5]")
 
     def _begin(self) -> None:
         super()._begin()
@@ -178,7 +178,7 @@ class ShapeLayer(WindowedLayer):
         counts = np.maximum(known.sum(axis=0), 1)
         levels = np.where(known, first, 0.0).sum(axis=0) / counts
         spreads = np.sqrt((np.where(known, first - levels, 0.0) ** 2).sum(axis=0) / counts)
-        still = spreads <= _STILL * np.abs(levels) + _LEAST_SPREAD
+        still = spreads <= STILL * np.abs(levels) + LEAST_SPREAD
         self._levels, self._spreads = levels, np.where(still, 1.0, spreads)
         self._latest = np.zeros(self.n_features_in_, np.float32)
         self._rows = self._prepare(self._rows)
@@ -190,7 +190,8 @@ class ShapeLayer(WindowedLayer):
                 group = Group(self._units[scale][g], self._wins[scale, g], np.zeros(2, np.int64))
                 place = g * self._group_size
                 self._squares[scale, g] = mean_square(self._rows[:n], place, taps, dilation, room)
-                learn_shapes(group, self._rows[:n], place, taps, dilation, room)
+                for similar in _SIMILAR:
+                    learn_shapes(group, self._rows[:n], place, taps, dilation, similar, room)
 
     def _set_window(self, window: int) -> None:
         super()._set_window(window)
@@ -227,17 +228,15 @@ class ShapeLayer(WindowedLayer):
     def _describe_part(self, rows: FloatArray, out: FloatArray) -> None:
         """Write the features of every window of ``rows`` to ``out``."""
         n_units, width = int(self.n_units), self._n_groups * int(self.n_units)
-        block = max(size for size in range(1, max(1, self.window_ // HOPS) + 1) if self.hop_ % size == 0)
+        block, n_blocks, last = self._places()
         step = self.hop_ // block
         before = (len(out) - 1) * step
-        longest = max(taps * dilation for taps, dilation in self._scales)
-        n_blocks = (self.window_ - max(int(max(self.spans) * self.window_), longest - 1)) // block
         for scale, (taps, dilation) in enumerate(self._scales):
             describe_scale(
-                rows,
+                rows[self.window_ - n_blocks * block - taps * dilation + 1 :],
                 self._units[scale],
                 self._squares[scale],
-                (taps, dilation, step, block, self.gain == "free"),
+                (taps, dilation, step, block, last, self.gain == "free"),
                 new_room(self._group_size, taps, dilation, n_units),
                 np.empty((before + n_blocks, n_units), np.float32),
                 scale * width,
@@ -246,6 +245,14 @@ class ShapeLayer(WindowedLayer):
         n_blocks, columns = self.window_ // block, 2 * self.n_features_in_ + self._n_pairs
         room = np.empty((before + n_blocks, columns)), np.empty((len(out), columns))
         describe_channels(rows, (block, n_blocks, step), *room, out)
+
+    def _places(self) -> tuple[int, int, float]:
+        """Return places per block, blocks per window, and the weight of the last block: half a window of places."""
+        block = max(size for size in range(1, max(1, self.window_ // HOPS) + 1) if self.hop_ % size == 0)
+        longest = max(taps * dilation for taps, dilation in self._scales)
+        half = self.window_ // 2
+        n_blocks = min(-(-half // block), (self.window_ - longest + 1) // block)
+        return block, n_blocks, min(1.0, half / block - n_blocks + 1)
 
     # Reading ---------------------------------------------------------------------------------------------------------
 

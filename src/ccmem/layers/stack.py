@@ -313,9 +313,8 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     def waiting_(self) -> int:
         """Number of samples buffered until the layers are fixed."""
         self._require_start()
-        if self._of_windows():
-            return 0 if self._layers_learned else len(self.layers_[0]._rows)
-        return len(self._rows)
+        buffered = self.layers_[0]._rows if self._of_windows() and not self._layers_learned else self._rows
+        return len(buffered)
 
     @property
     @reading
@@ -350,8 +349,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, fresh: Self) -> None:
         """Take over the complete learned state of ``fresh``."""
-        names = ("layers_", "last_", "_rows", "_labels", "_classes", "_layers_learned", "_provisional")
-        self.__dict__.update((name, vars(fresh)[name]) for name in names)
+        super()._adopt(fresh)
         share_guard(self, self.last_)
 
     @reading
