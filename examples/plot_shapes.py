@@ -8,7 +8,7 @@ without labels, and a memory behind it reports when they change and when they re
 """
 
 # %%
-# One turn takes 50 rows. The fault comes and goes: healthy, worn, healthy, worn.
+# The signal is synthetic. One turn takes 50 rows. The fault comes and goes: healthy, worn, healthy, worn.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -45,10 +45,11 @@ top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 1, 1.6])
 for axes, state in zip(top.subplots(1, 2, sharey=True), (0, 1), strict=True):
     axes.plot(signal[state * visit + 200 : state * visit + 400, 0], lw=1)
     axes.set(title=states[state], xlabel="row")
+spans = (name.partition(" of ")[2] for name in layer.get_feature_names_out()[:: layer.n_units])
 for axes, shapes, wins in zip(middle.subplots(1, 3), layer.shapes_, layer.win_counts_, strict=True):
     for unit in np.argsort(wins[0])[::-1][:8]:
         axes.plot(shapes[0, unit, 0], marker=".")
-    axes.set(title=f"shapes of {shapes.shape[-1]} points", xlabel="point")
+    axes.set(title=f"shapes of {next(spans)}", xlabel="point")
 plots.timeline(memory, changes=[visit * k // layer.hop_ for k in (1, 2, 3)], figure=bottom)
 plt.show()
 
