@@ -36,4 +36,6 @@ memories = st.builds(
     max_units=st.sampled_from([None, 1, 2, 3, 8]),
     false_alarm_every=st.sampled_from([100.0, 1e4, 1e6]),
     learning_rate=st.sampled_from([0.1, 0.35, 1.0]),
+    normalise=st.sampled_from(["auto", "none"]),
+    fair=st.booleans(),
 )

@@ -32,6 +32,8 @@ def assert_is_twin(memory, X):
     for name in ("KEPT", "WAITING", "FRESH", "AGE", "WATCHED", "N_BATCHES", "DOUBT", "ALARM"):
         assert state.counters[getattr(names, name)] == twin.state.counters[getattr(names, name)], name
     n = memory.n_blocks_
+    shown = slice(4 if memory._by_distance else 3)  # the last row has largest magnitudes otherwise
+    np.testing.assert_allclose(state.columns[shown], twin.columns[shown], rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(state.blocks[:n], twin.state.blocks[:n], rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(state.ages[:n], twin.state.ages[:n])
     np.testing.assert_allclose(
@@ -283,12 +285,91 @@ def test_zero_vectors_are_passed_over():
     a = clusters(0)
     X = a(300)
     gaps = np.insert(X, np.arange(0, 300, 3), 0.0, axis=0)
-    memory, other = AdaptiveCCM().partial_fit(X), AdaptiveCCM().partial_fit(gaps)
+    memory, other = (AdaptiveCCM(normalise="none").partial_fit(rows) for rows in (X, gaps))
     np.testing.assert_array_equal(memory.prototypes_, other.prototypes_)
     assert other.n_samples_seen_ == 400
+    assert AdaptiveCCM().fit(gaps).win_counts_.sum() == 400  # in columns, zeros are readings
 
 
-# Its arithmetic ----------------------------------------------------------------------------------------------------
+# Its coordinates -----------------------------------------------------------------------------------------------------
+
+
+def blobs(n=1200, seed=0):
+    """Rows around twelve centres, and the label of each centre."""
+    rng = np.random.default_rng(seed)
+    centres, which = 2.0 * rng.normal(size=(12, 5)), rng.integers(0, 12, n)
+    return centres[which] + 0.3 * rng.normal(size=(n, 5)), which % 3
+
+
+def accuracy(X, y, **parameters):
+    classifier = ModalClassifier(AdaptiveCCM(**parameters)).partial_fit(X[:900], y[:900])
+    return (classifier.predict(X[900:]) == y[900:]).mean()
+
+
+def test_columns_of_any_unit_and_origin_give_the_same_units():
+    """Raw and standardised columns: the same events and winners, and prototypes in the units of the data."""
+    X, y = blobs()
+    scale, origin = 2.0 ** np.array([-20, -3, 0, 9, 30]), np.array([0.0, 100.0, -1e3, 1e6, 3e11])
+    raw, other = (AdaptiveCCM().fit(rows) for rows in (X, X * scale + origin))
+    np.testing.assert_array_equal(raw.labels_, other.labels_)
+    np.testing.assert_allclose((other.prototypes_ - origin) / scale, raw.prototypes_, atol=1e-3)
+    np.testing.assert_allclose(other.transform(X * scale + origin), raw.transform(X), atol=1e-3)
+    assert accuracy(X * scale + origin, y) == accuracy(X, y) > 0.9
+    assert accuracy(X * scale + origin, y, normalise="none") < 0.7
+
+
+@pytest.mark.parametrize("forced", ["auto", "none", "columns"])
+def test_many_columns_of_one_unit_are_compared_by_direction(forced):
+    X = np.random.default_rng(0).random((300, 40)).astype(np.float32)
+    memory = AdaptiveCCM(n_slots=5, normalise=forced).partial_fit(X[:255])
+    assert memory._by_distance == (forced == "columns")
+    memory.partial_fit(X[255:])
+    assert memory._by_distance == (forced == "columns")
+    assert_is_twin(AdaptiveCCM(n_slots=5, normalise=forced), X)
+
+
+def test_many_columns_of_mixed_units_are_scaled_after_256_rows():
+    X = np.random.default_rng(0).normal(1.0, 0.2, (500, 40)) * 10.0 ** np.linspace(-3, 3, 40)
+    memory = AdaptiveCCM(n_slots=5).partial_fit(X[:255])
+    np.testing.assert_allclose(np.linalg.norm(memory.prototypes_, axis=1), 1.0)
+    memory.partial_fit(X[255:256])
+    np.testing.assert_allclose(np.linalg.norm(memory.prototypes_, axis=1), np.linalg.norm(X, axis=1).mean(), rtol=0.1)
+    assert_is_twin(AdaptiveCCM(n_slots=5), X)
+
+
+def test_odd_columns_are_defined():
+    X, y = blobs()
+    rng = np.random.default_rng(1)
+    constant = np.column_stack([X, np.full(len(X), 7.0)])
+    assert accuracy(constant, y) == accuracy(X, y)
+    constant[700:, 5] = 8.0  # it moves at last
+    assert accuracy(constant, y) > 0.9
+    codes = np.column_stack([X, rng.integers(0, 5, len(X)), rng.random(len(X)) < 0.01])
+    assert accuracy(codes, y) > 0.8
+    huge = X * np.array([1e69, 1.0, 1e-100, 1.0, 1.0])
+    assert accuracy(huge, y) == accuracy(X, y)
+    heavy = np.column_stack([X, np.exp(20.0 * rng.normal(size=len(X)))])  # no finite variance
+    assert accuracy(heavy, y) > 0.9
+    one = AdaptiveCCM().fit(np.repeat([[3.0], [9.0]], 50, axis=0)[rng.permutation(100)])
+    assert one.predict([[2.5], [9.5]]).tolist() == one.predict([[3.0], [9.0]]).tolist()
+    assert sorted({*one.prototypes_[one.predict([[3.0], [9.0]])].ravel().round(6)}) == [3.0, 9.0]
+    nothing = AdaptiveCCM().fit(np.zeros((40, 2)))
+    assert nothing.n_units_ == 1
+
+
+def test_a_column_that_comes_later_sends_no_row_to_other_units():
+    X, _ = blobs()
+    late = np.column_stack([X, 300.0 + np.random.default_rng(2).normal(size=len(X))])
+    memory = AdaptiveCCM().partial_fit(X[:900])
+    memory._widen(6)
+    memory.partial_fit(late[900:])
+    np.testing.assert_allclose(memory.prototypes_[:, 5], 300.0, atol=5.0)
+
+
+def test_slots_that_have_won_often_win_less_easily():
+    X, _ = blobs()
+    plain, fair = (AdaptiveCCM(n_slots=8, fair=fair).partial_fit(X).win_counts_ for fair in (False, True))
+    assert fair.std() < 0.7 * plain.std()
 
 
 # Its bound ---------------------------------------------------------------------------------------------------------

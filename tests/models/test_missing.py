@@ -182,10 +182,11 @@ def test_infinity_is_still_refused(value):
 # Reading the memory --------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_compared_by_what_is_there_and_nothing_changes():
+@pytest.mark.parametrize("normalise", ["columns", "none"])
+def test_rows_are_compared_by_what_is_there_and_nothing_changes(normalise):
     X = plant(1, 600)
     X[300:] *= -1.0
-    memory = AdaptiveCCM().partial_fit(X)
+    memory = AdaptiveCCM(normalise=normalise).partial_fit(X)
     before, rows = snapshot(memory), X[::7].copy()
     rows[np.random.default_rng(0).random(rows.shape) < 0.4] = MISSING
     rows[3] = MISSING
@@ -195,6 +196,10 @@ def test_rows_are_compared_by_what_is_there_and_nothing_changes():
         there = ~np.isnan(row)
         if not there.any():
             assert unit == memory.win_counts_.argmax()
+            continue
+        if normalise == "columns":
+            away = ((row - units) * memory._state.columns[3])[:, there]
+            np.testing.assert_allclose(score, np.sqrt((away**2).sum(axis=1) * len(row) / there.sum()), atol=1e-6)
             continue
         lengths = np.linalg.norm(row[there]) * np.linalg.norm(units[:, there], axis=1)
         np.testing.assert_allclose(score, units[:, there] @ row[there] / lengths, atol=1e-12)

@@ -35,6 +35,7 @@ class Naive:
         )
         self.state = self.state._replace(members=np.zeros(2000, np.int64), journal=np.zeros((500, 7), np.int64))
         self.ring: list[Any] = []
+        self.columns, self.largest = np.zeros((4, width)), np.zeros(width)
         self.units: list[dict[str, Any]] = []
 
     def value(self, *counters: str) -> Any:
@@ -150,6 +151,52 @@ class Naive:
         c[names.WATCHED] += 1
         c[names.AGE] += 1
 
+    def set_columns(self, centre: Any, variance: Any, peak: Any) -> None:
+        """Set centre and spread of every column, and 1 / spread: 0 if it is constant."""
+        variances = np.maximum(variance, 0.05**2 * peak)
+        moves = variances > self.q.rounding * centre**2 + TINY
+        self.columns[:] = centre, variance, peak, np.where(moves, 1 / np.sqrt(np.where(moves, variances, 1.0)), 0.0)
+
+    def wake(self, x: Any) -> None:
+        """Let the first deviation of a constant column be its spread for now."""
+        away = abs(x.astype(float) - self.columns[0])
+        wakes = (self.columns[3] == 0) & (away**2 > self.q.rounding * self.columns[0] ** 2 + TINY)
+        self.columns[3, wakes] = 1 / away[wakes]
+
+    def z(self, x: Any) -> Any:
+        """Coordinates of a row or a unit."""
+        return np.clip((x.astype(float) - self.columns[0]) * self.columns[3], -1e30, 1e30)
+
+    def in_columns(self) -> bool:
+        return bool(self.value("COORDINATES") == 1)
+
+    def first_columns(self, rows: Any) -> None:
+        """Spreads by the rows of the first batch so far."""
+        squares = (np.diff(rows.astype(float), axis=0) ** 2).sum(axis=0)
+        variance = squares / (2 * len(rows))
+        self.set_columns(rows[0], variance, variance)
+        self.state.scalars[names.SCATTER] = max(float((self.columns[3] > 0).sum()), 1.0)
+
+    def learn_columns(self, t: int) -> None:
+        """Centre and spread of the stream, with the newest batch; after 256 rows, the choice of coordinates."""
+        mean, spread = self.ring[0][:2]
+        batches = (t + 1) // self.q.batch
+        if batches == 1:
+            self.set_columns(mean, spread**2, spread**2)
+        else:
+            gain, away = 1 / min(batches, 32), mean - self.columns[0]
+            centre, variance, peak, _ = self.columns
+            variance = variance + gain * (spread**2 + (1 - gain) * away**2 - variance)
+            self.set_columns(centre + gain * away, variance, np.maximum(variance, peak * (1 - 1 / 640)))
+        if self.value("COORDINATES") == 0 and t + 1 >= 256:
+            sizes = np.log10(self.largest[self.largest > 0])
+            shared = len(sizes) == 0 or sizes.std() < 0.6
+            self.state.counters[names.COORDINATES] = 2 if shared else 1
+            for unit in self.units if not shared else []:
+                levels, noise, sway = names.block_values(self.state, unit["block"])
+                length = np.sqrt((self.q.batch * noise[0] + sway[0] + levels[0] ** 2).sum())
+                unit["M"] = unit["M"] * unit["M"].dtype.type(length)
+
     def begin(self) -> None:
         """Let the first batch of all be block 0."""
         s, new = self.state.stream, self.ring[0]
@@ -188,11 +235,12 @@ class Naive:
                 scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.AWAY
         self.learn()
 
-    def close(self, rows: Any, before: Any) -> None:
+    def close(self, rows: Any, before: Any, t: int) -> None:
         """Take a batch into account, and a decision if one is due."""
         s, c = self.state.stream, self.state.counters
         c[names.N_BATCHES] = (c[names.N_BATCHES] + 1) % names.RING
         self.ring = [features(rows, before, s[names.REFERENCE]), *self.ring][: names.RING + 1]
+        self.learn_columns(t)
         if c[names.ALARM]:
             c[names.FRESH] += 1
             c[names.STATUS] = names.GATHERING
@@ -207,10 +255,11 @@ class Naive:
     def scatter(self) -> None:
         levels, noise, sway = names.block_values(self.state, int(self.value("POINTER")))
         variance = square = 0.0
+        weights = self.columns[3] ** 2 if self.in_columns() else np.ones(levels.shape[1])
         for j in range(levels.shape[1]):
-            variance += self.q.batch * noise[0, j] + sway[0, j]
+            variance += weights[j] * (self.q.batch * noise[0, j] + sway[0, j])
             square += levels[0, j] * levels[0, j]
-        self.state.scalars[names.SCATTER] = variance / max(variance + square, TINY)
+        self.state.scalars[names.SCATTER] = variance if self.in_columns() else variance / max(variance + square, TINY)
 
     def decide(self) -> None:
         """Let the package decide: it reads the ring and the units' blocks."""
@@ -224,28 +273,33 @@ class Naive:
         c[1] = len(self.units)
         self.state.unit_blocks[: len(self.units)] = [unit["block"] for unit in self.units]
         self.state = decide(self.state, self.q)
+        self.scatter()
 
     def place(self, x: Any) -> int:
         """Let a slot learn ``x``; the index of the slot."""
         q, scatter, pointer = self.q, self.state.scalars[names.SCATTER], int(self.value("POINTER"))
-        scale = 1.0 / np.sqrt(plain.dot(x, x))
+        scale = 1.0 if self.in_columns() else 1.0 / np.sqrt(plain.dot(x, x))
         kind, members = x.dtype.type, [i for i, unit in enumerate(self.units) if unit["block"] == pointer]
-        match = {i: plain.dot(self.units[i]["M"], x) * scale for i in members}
-        best = max(members, key=lambda i: (match[i], -i), default=-1)
+        far = {i: self.far(x, self.units[i]["M"], scale) for i in members}
+        cost = {i: far[i] * self.units[i]["wins"] for i in members} if q.fair else far
+        best = min(members, key=lambda i: (cost[i], i), default=-1)
         share = max(1, q.max_units // int(self.value("BLOCKS"))) if q.max_units else 0
         room = len(members) < q.n_slots
         if q.max_units:
             room = len(self.units) < q.max_units or len(members) < share
         if room and best >= 0:
-            far = 1.0 - match[best]
-            room = far > q.spacing * scatter + 1e-6 and (
-                len(members) < q.n_slots or self.units[best]["wins"] * far > q.growth * scatter
+            nearest = min(far.values())
+            room = nearest > q.spacing * scatter + 1e-6 and (
+                len(members) < q.n_slots or self.units[best]["wins"] * nearest > q.growth * scatter
             )
         if room:
             best = len(self.units)
             self.units.append({"M": kind(scale) * x, "wins": 0, "block": pointer, "rate": q.learning_rate})
         else:
             unit = self.units[best]
+            if self.in_columns():
+                unit["M"] = plain.faded(unit["M"] + kind(unit["rate"]) * (x - unit["M"]))
+        if not room and not self.in_columns():
             moved = kind(1.0 - unit["rate"]) * unit["M"] + kind(unit["rate"] * scale) * x
             unit["M"] = plain.renormalised(moved, 0.0)
         self.units[best]["wins"] += 1
@@ -253,6 +307,12 @@ class Naive:
         if q.max_units and len(self.units) > q.max_units:
             self.merge(share)
         return best
+
+    def far(self, x: Any, unit: Any, scale: float) -> float:
+        """Dissimilarity of a row, or of a unit if ``scale`` is 1, to a unit."""
+        if self.in_columns():
+            return 0.5 * plain.distance_power(self.z(x), self.z(unit), 2)
+        return 1.0 - plain.dot(unit, x) * scale
 
     def merge(self, share: int) -> None:
         """Merge the cheapest pair of a block with more than its share; the last unit moves into the gap."""
@@ -262,12 +322,13 @@ class Naive:
             for j, b in enumerate(self.units[i + 1 :], i + 1):
                 if a["block"] == b["block"] and sizes[a["block"]] > share:
                     weight = a["wins"] * b["wins"] / max(a["wins"] + b["wins"], 1)
-                    costs[i, j] = weight * max(0.0, 1.0 - plain.dot(a["M"], b["M"]))
+                    costs[i, j] = weight * max(0.0, self.far(a["M"], b["M"], 1.0))
         i, j = min(costs, key=lambda pair: (costs[pair], pair))
         a, b = self.units[i], self.units[j]
         total = a["wins"] + b["wins"]
         step = a["M"].dtype.type(b["wins"] / max(total, 1))
-        a["M"] = plain.renormalised(a["M"] + step * (b["M"] - a["M"]), 0.0)
+        a["M"] = plain.faded(a["M"] + step * (b["M"] - a["M"]))
+        a["M"] = a["M"] if self.in_columns() else plain.renormalised(a["M"], 0.0)
         a["wins"], a["rate"] = total, 1.0 / (1.0 / self.q.learning_rate + 0.5 * total)
         last = self.units.pop()
         if last is not b:
@@ -283,14 +344,19 @@ def naive(X: Any, memory: Any) -> dict[str, Any]:
         if t == 0:
             twin.state.stream[names.REFERENCE] = x
         winner = -1
+        twin.largest = np.maximum(twin.largest, abs(x))
+        if t < batch and twin.in_columns():
+            twin.first_columns(X[: t + 1])
+        elif twin.in_columns():
+            twin.wake(x)
         if c[names.ALARM]:
             c[names.ALARM] += 1
-        elif x.any() and not c[names.DOUBT]:
+        elif (x.any() or twin.in_columns()) and not c[names.DOUBT]:
             winner = twin.place(x)
         winners.append(winner)
         if (t + 1) % batch == 0:
             rows = X[t + 1 - batch : t + 1].astype(float)
-            twin.close(rows, X[max(t - batch, 0)].astype(float))
+            twin.close(rows, X[max(t - batch, 0)].astype(float), t)
         c[0] = t + 1
         twin.decide()
         c = twin.state.counters

@@ -358,6 +358,10 @@ class CompetitiveMemory(
         """Return a mask of the units that may win at test time."""
         return np.ones(self.n_units_, np.bool_)
 
+    def _coordinates(self, X: FloatArray) -> FloatArray:
+        """Return the coordinates in which rows and units are compared."""
+        return X
+
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         epsilon, work = self._epsilon, len(X) * prototypes.size
         in_slabs(lambda s: competition.similarities(X[s], prototypes, epsilon, out[s]), len(X), work)

@@ -50,7 +50,8 @@ class SharedMetric:
             prototypes = memory._state.prototypes
             winners = memory._winners(self.buffer.astype(prototypes.dtype))
             with on_one_thread():
-                add_products(self.scatter, self.buffer - prototypes[winners].astype(np.float32))
+                away = memory._coordinates(self.buffer) - memory._coordinates(prototypes[winners])
+                add_products(self.scatter, away.astype(np.float32))
             self.count += ROWS
         if self.waiting == ROWS:
             self.waiting = 0

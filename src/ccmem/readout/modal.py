@@ -415,7 +415,7 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
             if self._metric is not None:
-                scores = self._metric.distances(part, prototypes)
+                scores = self._metric.distances(self.memory_._coordinates(part), self.memory_._coordinates(prototypes))
             else:
                 scores = np.empty((len(part), len(prototypes)), rows.dtype)
                 self.memory_._score(part, prototypes, scores)

@@ -33,7 +33,6 @@ from ccmem.models.adaptive.state import (
     READINGS,
     REFERENCE,
     RING,
-    SCATTER,
     SQUARES,
     SUM,
     SUMS,
@@ -189,18 +188,6 @@ def hear(state: Any, batch: float) -> None:
         block[NOISE, j] = stream[SQUARES, j] * stream[SQUARES, j] / batch
         block[NOISE + 1, j] = stream[FOURTHS, j]
         state.counters[AGE] = min(state.counters[AGE], 1)  # a reference of one batch
-
-
-@kernel_in_place
-def measure_scatter(state: Any, settings: Any) -> None:
-    """Estimate the scatter of directions in the block in use: variance over mean square of its rows."""
-    block = state.blocks[state.counters[POINTER]]
-    variance = square = 0.0
-    for j in range(block.shape[1]):
-        if block[NOISE, j] >= 0.0:
-            variance += settings.batch * block[NOISE, j] + block[SWAY, j]
-            square += block[LEVEL, j] * block[LEVEL, j]
-    state.scalars[SCATTER] = variance / max(variance + square, TINY)
 
 
 @kernel_in_place

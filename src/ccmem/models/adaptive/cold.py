@@ -16,6 +16,7 @@ from ccmem.core.allocation import grown
 from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
+from ccmem.models.adaptive.coordinates import measure_scatter
 from ccmem.models.adaptive.evidence import MOST, evidence_of
 from ccmem.models.adaptive.state import (
     AGE,
@@ -37,7 +38,6 @@ from ccmem.models.adaptive.state import (
     READINGS,
     REFERENCE,
     RING,
-    SCATTER,
     SIZE,
     STATUS,
     SUM,
@@ -253,10 +253,7 @@ def _use(state: Any, settings: Any, block: int) -> None:
     if len(state.gaps):
         counters[KEPT] = counters[WAITING] = 0
     list_members(state)
-    level, error, sway = block_values(state, block)
-    known = error[0] >= 0.0
-    variance = float((settings.batch * error[0] + sway[0])[known].sum())
-    state.scalars[SCATTER] = variance / max(variance + float((level[0][known] ** 2).sum()), TINY)
+    measure_scatter(state, settings)
 
 
 def list_members(state: Any) -> None:

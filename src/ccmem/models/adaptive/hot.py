@@ -9,7 +9,8 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.batches import finish, hear, measure_scatter, report_gaps, row_of, store
+from ccmem.models.adaptive.batches import finish, hear, report_gaps, row_of, store
+from ccmem.models.adaptive.coordinates import learn_columns, measure_scatter
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
 from ccmem.models.adaptive.state import (
     AGE,
@@ -355,6 +356,7 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
     finish(stream, state.gaps, missing, repeated, float(settings.batch))
     if gaps or counters[AGE] == 0:
         hear(state, float(settings.batch))
+    learn_columns(state, settings)
     if counters[ALARM] > 0:
         counters[FRESH] += 1
         counters[STATUS] = GATHERING

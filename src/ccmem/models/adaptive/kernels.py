@@ -11,10 +11,13 @@ from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.models.adaptive.batches import add_row, add_some, begin_stream, fill
+from ccmem.models.adaptive.coordinates import COLUMNS, UNDECIDED, begin_columns, learn_magnitudes, wake_columns
 from ccmem.models.adaptive.hot import close_batch
 from ccmem.models.adaptive.state import (
+    AGE,
     ALARM,
     BEFORE,
+    COORDINATES,
     DOUBT,
     FOURTHS,
     NOISE,
@@ -69,10 +72,16 @@ def learn_rows(
             add_some(stream, state.gaps, state.blocks[counters[POINTER], NOISE], X[r])
         else:
             add_row(stream[SUM], stream[SQUARES], stream[FOURTHS], stream[BEFORE], stream[REFERENCE], x)
+        if counters[COORDINATES] == UNDECIDED:
+            learn_magnitudes(state.columns, X[r])
+        elif counters[COORDINATES] == COLUMNS and counters[AGE] == 0:
+            begin_columns(state, settings)
+        elif counters[COORDINATES] == COLUMNS:
+            wake_columns(state.columns, X[r], settings.rounding)
         winners[r] = REJECTED
         if counters[ALARM] > 0:
             counters[ALARM] += 1
-        elif scale > 0.0 and heard and counters[DOUBT] == 0:
+        elif (scale > 0.0 or counters[COORDINATES] == COLUMNS) and heard and counters[DOUBT] == 0:
             label = labels[r] if labels.shape[0] else UNKNOWN
             winners[r] = place(state, settings, x, scale, label, votes, refusing)
         counters[ROWS] += 1

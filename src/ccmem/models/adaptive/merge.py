@@ -7,6 +7,7 @@ put together and then merged two by two until the memory is as large as its para
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,29 @@ from ccmem.core.state import JOURNALED, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY
 from ccmem.models.adaptive.cold import fits, list_members
+from ccmem.models.adaptive.coordinates import COLUMNS, begin_in_columns
 from ccmem.models.adaptive.model import AdaptiveCCM
-from ccmem.models.adaptive.state import BLOCKS, LEVEL, NOISE, RING, SWAY, block_values
+from ccmem.models.adaptive.state import BLOCKS, COORDINATES, LEVEL, NOISE, RING, SWAY, block_values
 from ccmem.models.adaptive.units import merge_cheapest
 
 
 def united(shards: list[AdaptiveCCM]) -> AdaptiveCCM:
     """Return one memory with the units of all shards, in the order of the stream; :func:`shrink` has to follow."""
+    coordinates = {int(shard._state.counters[COORDINATES]) for shard in shards}
+    if COLUMNS in coordinates and len(coordinates) > 1:
+        shards = [_in_columns(shard) for shard in shards]
     everything = sum(shard.n_units_ for shard in shards)
     memory = type(shards[0])(**{**shards[0].get_params(), "max_units": everything})
     memory._import(_fields(shards))
     return memory
+
+
+def _in_columns(shard: AdaptiveCCM) -> AdaptiveCCM:
+    """Return a shard that compares columns; a copy if it compares directions."""
+    if not shard._by_distance:
+        shard = copy.deepcopy(shard)
+        begin_in_columns(shard._state, shard._settings())
+    return shard
 
 
 def shrink(memory: AdaptiveCCM, votes: IntArray, bound: int | None) -> None:

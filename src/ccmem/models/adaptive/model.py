@@ -14,19 +14,32 @@ from ccmem.base.memory import ChunkResult
 from ccmem.base.validation import check_finite
 from ccmem.core.allocation import aligned_zeros, aligned_zeros_of, grown
 from ccmem.core.locking import reading
-from ccmem.core.parameters import Rule, integer, number, optional
+from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
 from ccmem.core.state import JOURNAL_COLUMNS, SEEN, UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive.cold import decide, list_members
 from ccmem.models.adaptive.constants import Constants
+from ccmem.models.adaptive.coordinates import (
+    COLUMNS,
+    DIRECTIONS,
+    N_COLUMNS,
+    PEAK,
+    VARIANCE,
+    distances_in_columns,
+    first_coordinates,
+    in_columns,
+    nearest_in_columns,
+)
+from ccmem.models.adaptive.density import tell_apart
 from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
 from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
     BLOCKS,
+    COORDINATES,
     FRESH,
     KEPT,
     LATEST,
@@ -55,8 +68,6 @@ from ccmem.models.adaptive.state import (
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks")
 _LEAST_UNITS_MORE = 8
 """Units by which a memory grows at least; memories of a fleet have few to spare."""
-_LEAST_SPREAD = 0.01
-"""Smallest spread of a column in a density, relative to its largest over blocks: a constant column must not decide."""
 _MANY = 10_000
 """Rows of a stream after which a memory that cannot detect anything warns."""
 
@@ -78,6 +89,13 @@ class AdaptiveCCM(BlockMemory):
         Expected number of samples between false alarms. Larger values detect changes a little later.
     max_units : int or None, default=None
         Bound on the number of units; beyond it, the cheapest units of the largest blocks are merged. None: no bound.
+    normalise : "auto", "columns" or "none", default="auto"
+        Coordinates in which units are compared. "columns": every column in units of its own spread, which is learned
+        from the latest 500 rows or so; units are means of rows, in the units of the data. "none": directions of rows as
+        they are; units have length 1. "auto": "columns", unless at least 32 columns share a unit (as pixels do), which
+        is decided by the first 256 rows. Detection of changes is the same in all coordinates.
+    fair : bool, default=False
+        True if slots of a block that have won often win less easily (frequency-sensitive competition).
 
     Attributes
     ----------
@@ -90,7 +108,8 @@ class AdaptiveCCM(BlockMemory):
     block_levels_, block_spreads_ : arrays of shape (n_blocks_, n_features_in_)
         Mean of every column in a block, and its standard deviation, in the units of the data.
     prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        Content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+        Content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. Prototypes are in the units of the
+        data, except where directions are compared.
 
     Examples
     --------
@@ -110,11 +129,13 @@ class AdaptiveCCM(BlockMemory):
         "learning_rate": number(0.0, 1.0, open_below=True),
         "false_alarm_every": number(100.0, 1e15),
         "max_units": optional(integer(1)),
+        "normalise": choice("auto", "columns", "none"),
+        "fair": boolean(),
     }
-    _shape_parameters = ("n_slots", "max_units")
+    _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "blocks", "stream", "gaps", "filled", "scratch")
+    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
     _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
     _labelled_kernel = staticmethod(learn_labelled)
@@ -128,11 +149,15 @@ class AdaptiveCCM(BlockMemory):
         learning_rate: float = 0.35,
         false_alarm_every: float = 1e6,
         max_units: int | None = None,
+        normalise: str = "auto",
+        fair: bool = False,
     ) -> None:
         self.n_slots = n_slots
         self.learning_rate = learning_rate
         self.false_alarm_every = false_alarm_every
         self.max_units = max_units
+        self.normalise = normalise
+        self.fair = fair
 
     @property
     @reading
@@ -200,70 +225,14 @@ class AdaptiveCCM(BlockMemory):
         return Profile(self.block_levels_[block], self.block_spreads_[block], own_units=True)
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
-        """Return the best unit of every row by direction, within the block whose columns fit the row best."""
+        """Return the best unit of every row; where directions of blocks are alike, of the block that fits best."""
         winners = self._nearest(X, competes)
-        if self.n_blocks_ == 1 or not len(X):
-            return winners
-        alike, levels, inverse, logs = self._block_tables()
-        if alike is None:
-            return winners
-        blocks = self._state.unit_blocks[: self.n_units_]
-        may_win = self._may_win() if competes is None else self._may_win() & competes
-        able = np.bincount(blocks[may_win], minlength=len(levels)) > 0
-        found = blocks[winners]
-        rows = np.flatnonzero((alike[found] & able).sum(axis=1) > 1)
-        if not len(rows):
-            return winners
-        for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
-            best = self._likeliest(X[some], found[some], alike & able, levels, inverse, logs)
-            for block in np.unique(best[best != found[some]]):
-                other = some[(best == block) & (found[some] != block)]
-                winners[other] = self._nearest(X[other], may_win & (blocks == block))
+        if self.n_blocks_ > 1 and len(X) and not self._by_distance:
+            tell_apart(self, X, competes, winners)
         return winners
 
-    @staticmethod
-    def _likeliest(
-        X: FloatArray, found: IntArray, choices: BoolArray, levels: FloatArray, inverse: FloatArray, logs: FloatArray
-    ) -> IntArray:
-        """Return the block of the highest normal density for every row, among those that resemble the one found."""
-        best, least = found.copy(), np.full(len(X), np.inf)
-        for block in np.flatnonzero(choices[np.unique(found)].any(axis=0)):
-            rows = np.flatnonzero(choices[found, block])
-            with np.errstate(over="ignore"):
-                terms = ((X[rows] - levels[block]) * inverse[block]) ** 2 + logs[block]
-            cost = np.nansum(terms, axis=1)
-            better = cost < least[rows]
-            best[rows[better]], least[rows[better]] = block, cost[better]
-        return best
-
-    def _block_tables(self) -> tuple[Any, Any, Any, Any]:
-        """Return which blocks have similar directions (None if none have), and densities; made once per batch."""
-        state = self._state
-        n = int(state.counters[BLOCKS])
-        stamp = int(state.counters[SEEN] - state.counters[ROWS])
-        kept = self.__dict__.get("_tables")
-        if kept is not None and kept[0] is state.blocks and kept[1] == stamp:
-            return kept[2]
-        levels, spreads = self.block_levels_, self.block_spreads_
-        heard = ~np.isnan(levels).any(axis=0)
-        centres = np.where(heard, levels, 0.0)
-        scatter = np.where(heard, spreads, 0.0)
-        lengths = np.sqrt((centres**2).sum(axis=1) + (scatter**2).sum(axis=1)) + TINY
-        cosines = (centres / lengths[:, None]) @ (centres / lengths[:, None]).T
-        spread = (scatter**2).sum(axis=1) / lengths**2
-        apart = np.diag(cosines)[:, None] + np.diag(cosines)[None, :] - 2.0 * cosines
-        # similar: mean directions closer than the error of a batch's mean; others are told apart by direction
-        alike = apart * self._constants.batch < np.maximum(spread[:, None], spread[None, :])
-        np.fill_diagonal(alike, True)
-        floor = np.maximum(spreads, np.sqrt(self._settings().rounding) * np.abs(levels) + 1e-150)
-        floor = np.maximum(floor, _LEAST_SPREAD * floor.max(axis=0))
-        levels = np.where(heard, levels, np.nan)
-        tables = (alike if alike.sum() > n else None, levels, 1.0 / floor, np.where(heard, 2.0 * np.log(floor), 0.0))
-        self.__dict__["_tables"] = state.blocks, stamp, tables
-        return tables
-
     def _nearest(self, X: FloatArray, competes: BoolArray | None) -> IntArray:
-        """Return the best units by direction; of rows with missing readings by the readings that are there."""
+        """Return the best units over all blocks; of rows with missing readings by the readings that are there."""
         try:
             return super()._winners(X, competes)
         except ValueError:
@@ -275,11 +244,33 @@ class AdaptiveCCM(BlockMemory):
         units, rows = np.flatnonzero(may_win), np.flatnonzero(gappy)
         usual = np.argmax(self._state.wins[units])  # a row without any reading is like most
         for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
-            best = np.argmax(cosines_of(X[some], self._state.prototypes[units]), axis=1)
+            best = np.argmax(self._similarities(X[some], self._state.prototypes[units]), axis=1)
             winners[some] = units[np.where(np.isnan(X[some]).all(axis=1), usual, best)]
         return winners
 
+    def _similarities(self, X: FloatArray, prototypes: FloatArray) -> FloatArray:
+        """Return similarities of rows with missing readings to units, by the readings that are there."""
+        if self._by_distance:
+            return -distances_in_columns(self._state.columns, X, prototypes)
+        return cosines_of(X, prototypes)
+
+    @property
+    def _by_distance(self) -> bool:  # type: ignore[override]
+        return bool(self._state.counters[COORDINATES] == COLUMNS)
+
+    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
+        if self._by_distance:
+            nearest_in_columns(self._state.columns, X, prototypes, competes, winners)
+        else:
+            super()._match(X, prototypes, competes, winners)
+
+    def _coordinates(self, X: FloatArray) -> FloatArray:
+        return in_columns(self._state.columns, X) if self._by_distance else X
+
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
+        if self._by_distance:
+            out[:] = distances_in_columns(self._state.columns, X, prototypes)
+            return
         super()._score(X, prototypes, out)
         gappy = np.isnan(X).any(axis=1)
         if gappy.any():
@@ -295,7 +286,9 @@ class AdaptiveCCM(BlockMemory):
         return learn_with_gaps if len(self._state.gaps) else learn
 
     def _settings(self) -> AdaptiveSettings:
-        return new_settings(self.n_slots, self.max_units, self.learning_rate, self.false_alarm_every, self._constants)
+        return new_settings(
+            self.n_slots, self.max_units, self.learning_rate, self.fair, self.false_alarm_every, self._constants
+        )
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AdaptiveState:
         # one unit too many is there for a moment before two are merged
@@ -306,7 +299,9 @@ class AdaptiveCCM(BlockMemory):
         layout["gaps"] = (0, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
+        units.counters[COORDINATES] = first_coordinates(self.normalise, n_features)
         more["blocks"][0, NOISE] = -1.0
+        more["columns"][VARIANCE] = -1.0
         more["scalars"][SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
@@ -322,6 +317,7 @@ class AdaptiveCCM(BlockMemory):
             "stream": ((N_STREAM, n_features), np.float64),
             "scalars": ((N_SCALARS,), np.float64),
             "gaps": (((0, N_GAPS), n_features), np.float64),
+            "columns": ((N_COLUMNS, n_features), np.float64),
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
@@ -359,6 +355,7 @@ class AdaptiveCCM(BlockMemory):
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
         state.blocks[: self.n_blocks_, NOISE, before:] = -1.0
+        state.columns[VARIANCE, before:] = -1.0
         state.gaps[:, before:] = 0.0
 
     @reading
@@ -398,3 +395,5 @@ class AdaptiveCCM(BlockMemory):
             raise ValueError("its blocks have impossible ages")
         if state.gaps.size and state.gaps[:4].min() < 0:
             raise ValueError("its counts of missing readings are damaged")
+        if counters[COORDINATES] > DIRECTIONS or state.columns[PEAK:].min() < 0:
+            raise ValueError("its coordinates are damaged")

@@ -45,17 +45,18 @@ N_SCALARS = MIXTURE + WINDOWS
 
 OWN_COUNTERS = (
     "blocks", "pointer", "alarm", "size", "rows", "latest", "kept", "waiting", "fresh", "age", "watched", "batches",
-    "doubt", "status", "window", "began", "uncertain",
+    "doubt", "status", "window", "began", "uncertain", "coordinates",
 )  # fmt: skip
 """Names of the model's counters."""
 (
     BLOCKS, POINTER, ALARM, SIZE, ROWS, LATEST, KEPT, WAITING, FRESH, AGE, WATCHED, N_BATCHES, DOUBT, STATUS, WINDOW,
-    BEGAN, UNCERTAIN,
+    BEGAN, UNCERTAIN, COORDINATES,
 ) = range(OWN, OWN + len(OWN_COUNTERS))  # fmt: skip
 """Places in ``counters``: blocks, block in use, rows since an open alarm; units of the block in use; rows of the batch
 being filled, latest slot of the ring, batches in the ring that belong to the block, those not learned yet, batches
 since the alarm; batches behind the reference, observations behind the stream's statistics, batches modulo 8; 1 if
-slots wait; what the kernel asks for, window of the alarm, first row of the change and its uncertainty."""
+slots wait; what the kernel asks for, window of the alarm, first row of the change and its uncertainty; coordinates
+of the slots (:mod:`ccmem.models.adaptive.coordinates`)."""
 
 ALARMED, GATHERING, AWAY = 1, 2, 3
 """Values of ``counters[STATUS]``: a change is certain; one more batch has come since; the block is far from home."""
@@ -79,6 +80,8 @@ class AdaptiveState(NamedTuple):
     stream: FloatArray
     scalars: FloatArray
     gaps: FloatArray
+    columns: FloatArray
+    """Centre and spread of every column, shared by all blocks."""
     members: IntArray
     """Units of the block in use, in order (derived)."""
     filled: FloatArray
@@ -93,6 +96,7 @@ class AdaptiveSettings(NamedTuple):
     n_slots: int
     max_units: int
     learning_rate: float
+    fair: bool
     threshold: float
     """Evidence of a change: ln of the batches in ``false_alarm_every``."""
     rounding: float
@@ -116,13 +120,19 @@ class AdaptiveSettings(NamedTuple):
 
 @lru_cache(maxsize=64)
 def new_settings(
-    n_slots: int, max_units: int | None, learning_rate: float, false_alarm_every: float, constants: Constants
+    n_slots: int,
+    max_units: int | None,
+    learning_rate: float,
+    fair: bool,
+    false_alarm_every: float,
+    constants: Constants,
 ) -> AdaptiveSettings:
     """Return the settings of a kernel."""
     return AdaptiveSettings(
         int(n_slots),
         int(max_units or 0),
         float(learning_rate),
+        bool(fair),
         math.log(max(false_alarm_every / constants.batch, math.e)),
         (8.0 * 2.0**-52) ** 2,
         *constants,

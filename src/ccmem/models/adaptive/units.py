@@ -1,6 +1,8 @@
 """Slots: competition inside the block in use, and merging where ``max_units`` bounds the memory. Compiled.
 
-Two units of one block with w_i and w_j wins cost w_i w_j / (w_i + w_j) * (1 - M[i].M[j]) to merge (Ward's criterion).
+The slot that is least dissimilar to a row wins; with ``fair``, dissimilarity times wins decides (frequency-sensitive
+competition), so that slots get similar shares of the rows. Two units of one block with w_i and w_j wins cost
+w_i w_j / (w_i + w_j) times their dissimilarity to merge (Ward's criterion).
 Where votes are known, pairs with the same majority label come first. Only blocks with more than their share of the
 bound give up units. Ties go to the lowest first unit, then to the lowest second.
 """
@@ -14,11 +16,12 @@ import numpy as np
 from ccmem.core.codes import MERGE, MOVE, REJECTED
 from ccmem.core.state import UNITS
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import dot, dots
+from ccmem.kernels.competition import dot, dots, squared_distance
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise, renormalising_move
-from ccmem.models.adaptive.state import BLOCKS, POINTER, SCATTER, SIZE
+from ccmem.models.adaptive.coordinates import COLUMNS, convert, dissimilarity
+from ccmem.models.adaptive.state import BLOCKS, COORDINATES, POINTER, SCATTER, SIZE
 
 UNKNOWN = -1
 """A label that is not known."""
@@ -62,14 +65,27 @@ def accepts(votes: IntArray | None, unit: int, label: int, refusing: bool) -> bo
 
 
 @kernel_in_place
-def match_members(state: Any, x: FloatArray) -> None:
-    """Fill ``scores`` with products of ``x`` and the units of the block in use; several at a time if contiguous."""
-    size, members, scores = state.counters[SIZE], state.members, state.scores
+def match_members(state: Any, x: FloatArray, scale: float) -> float:
+    """Fill ``scores`` with similarities of ``x`` and the units of the block in use; return that of equal vectors.
+
+    For directions, several units share a pass if they are contiguous.
+    """
+    size, members, scores, prototypes = state.counters[SIZE], state.members, state.scores, state.prototypes
+    if state.counters[COORDINATES] == COLUMNS:
+        z, unit = state.scratch[0], state.scratch[1]
+        convert(state.columns, x, z)
+        for k in range(size):
+            convert(state.columns, prototypes[members[k]], unit)
+            scores[k] = -0.5 * squared_distance(z, unit)
+        return 0.0
     if size > 0 and members[size - 1] - members[0] == size - 1:
-        dots(state.prototypes, members[0], members[0] + size, x, scores)
+        dots(prototypes, members[0], members[0] + size, x, scores)
     else:
         for k in range(size):
-            scores[k] = dot(state.prototypes[members[k]], x)
+            scores[k] = dot(prototypes[members[k]], x)
+    for k in range(size):
+        scores[k] *= scale
+    return 1.0
 
 
 @kernel_in_place
@@ -82,20 +98,25 @@ def place(
     """
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
-    nearest, match, nearest_match = best, -np.inf, -np.inf
-    match_members(state, x)
+    nearest, match, nearest_match, rank = best, -np.inf, -np.inf, -np.inf
+    equal = match_members(state, x, scale)
     for k in range(counters[SIZE]):
-        unit, similarity = state.members[k], state.scores[k] * scale
+        unit, similarity = state.members[k], state.scores[k]
         if similarity > nearest_match:
             nearest, nearest_match = unit, similarity
-        if similarity > match and accepts(votes, unit, label, refusing):
-            best, match = unit, similarity
+        own_rank = (similarity - equal) * state.wins[unit] if settings.fair else similarity
+        if (own_rank > rank or similarity > match) and accepts(votes, unit, label, refusing):
+            match = max(match, similarity)
+            if own_rank > rank:
+                best, rank = unit, own_rank
     refused = best == REJECTED
     if refused:
         best, match = nearest, nearest_match
     unit = best
-    if may_open(state, settings, best, match, refused):
+    if may_open(state, settings, best, equal - match, refused):
         unit = open_slot(state, settings, x, scale)
+    elif counters[COORDINATES] == COLUMNS:
+        hebbian_move(state.prototypes[best], x, state.rates[best])
     else:
         renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
     state.wins[unit] += 1
@@ -116,8 +137,8 @@ def rate_after(learning_rate: float, wins: int) -> float:
 
 
 @kernel_in_place
-def may_open(state: Any, settings: Any, best: int, match: float, refused: bool) -> bool:
-    """True if a sample with this best match gets a slot of its own."""
+def may_open(state: Any, settings: Any, best: int, far: float, refused: bool) -> bool:
+    """True if a sample this ``far`` from its best match gets a slot of its own."""
     counters, bound = state.counters, settings.max_units
     size, scatter = counters[SIZE], state.scalars[SCATTER]
     if bound > 0 and counters[UNITS] == bound:
@@ -127,9 +148,9 @@ def may_open(state: Any, settings: Any, best: int, match: float, refused: bool) 
         return False
     if refused:
         return True
-    if 1.0 - match <= settings.spacing * scatter + _ROUNDING:
+    if far <= settings.spacing * scatter + _ROUNDING:
         return False
-    return size < settings.n_slots or state.wins[best] * (1.0 - match) > settings.growth * scatter
+    return size < settings.n_slots or state.wins[best] * far > settings.growth * scatter
 
 
 @kernel_in_place
@@ -137,7 +158,7 @@ def open_slot(state: Any, settings: Any, x: FloatArray, scale: float) -> int:
     """Let ``x`` become a unit of the block in use."""
     counters = state.counters
     unit = counters[UNITS]
-    copy_scaled(state.prototypes[unit], x, scale)
+    copy_scaled(state.prototypes[unit], x, 1.0 if counters[COORDINATES] == COLUMNS else scale)
     state.rates[unit] = settings.learning_rate
     state.wins[unit] = 0
     state.unit_blocks[unit] = counters[POINTER]
@@ -162,7 +183,7 @@ def list_members(state: Any) -> None:
 def merge_cost(state: Any, votes: IntArray, a: int, b: int) -> float:
     """Return the cost of merging two units."""
     w_a, w_b = float(state.wins[a]), float(state.wins[b])
-    cost = w_a * w_b / max(w_a + w_b, 1.0) * max(0.0, 1.0 - dot(state.prototypes[a], state.prototypes[b]))
+    cost = w_a * w_b / max(w_a + w_b, 1.0) * dissimilarity(state, a, b)
     label_a, label_b = majority(votes, a), majority(votes, b)
     if label_a != UNKNOWN and label_b != UNKNOWN and label_a != label_b:
         cost *= OTHER_LABEL
@@ -201,7 +222,8 @@ def combine(state: Any, settings: Any, votes: IntArray, a: int, b: int) -> None:
     """Let ``a`` become the mean of two units, weighted by wins, with the votes of both."""
     total = state.wins[a] + state.wins[b]
     hebbian_move(state.prototypes[a], state.prototypes[b], state.wins[b] / max(total, 1))
-    renormalise(state.prototypes[a], 0.0)
+    if state.counters[COORDINATES] != COLUMNS:
+        renormalise(state.prototypes[a], 0.0)
     state.wins[a] = total
     state.rates[a] = rate_after(settings.learning_rate, total)
     for label in range(votes.shape[1]):

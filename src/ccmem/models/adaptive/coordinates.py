@@ -1,0 +1,271 @@
+"""Coordinates in which slots compete: directions, or columns in units of their own spread. Compiled.
+
+    columns       z = (x - centre) / spread,   dissimilarity = |z - z_unit|^2 / 2
+    directions    x' = x / |x|,                dissimilarity = 1 - x' . unit
+
+Centre and spread are those of the latest 512 rows or so, shared by all blocks, and updated once per batch. In columns,
+a unit is a mean of rows in the units of the data, and is converted when it is compared, so that old units follow every
+change of scale. Columns that share a unit, such as pixels, are compared by direction, because brightness says little
+there and rare pixels would count most. At least 32 columns with largest values of similar size are taken to share a
+unit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ccmem.base import matching
+from ccmem.base.validation import check_finite
+from ccmem.core.state import SEEN, UNITS
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.kernels.competition import distances, dot, squared_distance
+from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive.state import (
+    BLOCKS,
+    COORDINATES,
+    HEARD,
+    LEVEL,
+    NOISE,
+    POINTER,
+    REFERENCE,
+    ROWS,
+    SCATTER,
+    SQUARES,
+    SUM,
+    SWAY,
+    TINY,
+)
+
+UNDECIDED, COLUMNS, DIRECTIONS = range(3)
+"""Values of ``counters[COORDINATES]``; directions are used until a decision."""
+CENTRE, VARIANCE, PEAK, INVERSE, N_COLUMNS = range(5)
+"""Rows of ``columns``: running mean, running variance (-1 without a reading), its largest value of late, and 1 / spread
+(0 for a constant column)."""
+LARGEST = INVERSE
+"""Row of ``columns`` while coordinates are undecided: largest magnitude so far."""
+FEW_COLUMNS = 32
+"""Fewer columns than this are never taken to share a unit."""
+DECIDE_AT = 256
+"""Rows after which a wide stream decides on its coordinates."""
+SHARED_UNIT = 0.6
+"""Standard deviation of log10 of the columns' largest magnitudes, below which they share a unit."""
+SPAN = 32.0
+"""Memory of centre and spread, in batches. Longer memories were worse on the electricity stream (.796, .783, .773 for
+500, 2,000 and 10,000 rows)."""
+PEAK_SPAN = 640.0
+"""Memory of the largest spread, in batches."""
+LEAST_SPREAD = 0.05
+"""Smallest spread of a column, relative to its largest of late: a column at rest must not decide alone."""
+FAR = 1e30
+"""Largest coordinate: sums of squares must stay finite."""
+_ROWS_AT_ONCE = 4096
+
+
+def first_coordinates(normalise: str, n_features: int) -> int:
+    """Return the coordinates that a stream begins with."""
+    if normalise == "auto":
+        return COLUMNS if n_features < FEW_COLUMNS else UNDECIDED
+    return COLUMNS if normalise == "columns" else DIRECTIONS
+
+
+@kernel_apart
+def convert(columns: FloatArray, x: FloatArray, z: FloatArray) -> None:
+    """Set ``z`` to the coordinates of a row or a unit, at most FAR from 0."""
+    for j in range(z.shape[0]):
+        z[j] = min(max((x[j] - columns[CENTRE, j]) * columns[INVERSE, j], -FAR), FAR)
+
+
+def in_columns(columns: FloatArray, X: FloatArray) -> FloatArray:
+    """Return the coordinates of rows or units; missing readings stay NaN."""
+    return np.clip((X.astype(np.float64) - columns[CENTRE]) * columns[INVERSE], -FAR, FAR)
+
+
+def nearest_in_columns(
+    columns: FloatArray, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray
+) -> None:
+    """Find the nearest competing unit of every row, as :func:`ccmem.base.matching.nearest` does."""
+    check_finite(X)
+    if len(X) < 8:
+        nearest_of_few(columns, X, prototypes, competes, winners, np.empty((2, X.shape[1])))
+        return
+    units = in_columns(columns, prototypes)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        matching.nearest(in_columns(columns, X[part]), units, competes, 2.0, winners[part])
+
+
+@kernel_in_place
+def nearest_of_few(
+    columns: FloatArray,
+    X: FloatArray,
+    prototypes: FloatArray,
+    competes: BoolArray,
+    winners: IntArray,
+    scratch: FloatArray,
+) -> None:
+    """Find the nearest competing unit of every row without tables."""
+    for r in range(X.shape[0]):
+        best, least = -1, np.inf
+        convert(columns, X[r], scratch[0])
+        for unit in range(prototypes.shape[0]):
+            if competes[unit]:
+                convert(columns, prototypes[unit], scratch[1])
+                far = squared_distance(scratch[0], scratch[1])
+                if far < least:
+                    best, least = unit, far
+        winners[r] = best
+
+
+def distances_in_columns(columns: FloatArray, X: FloatArray, prototypes: FloatArray) -> FloatArray:
+    """Return the distance of every row to every unit; missing readings are as far as the others on average."""
+    rows, units = in_columns(columns, X), in_columns(columns, prototypes)
+    there = ~np.isnan(rows)
+    if there.all():
+        out = np.empty((len(rows), len(units)))
+        matching.in_slabs(lambda s: distances(rows[s], units, 2.0, out[s]), len(rows), len(rows) * units.size)
+        return out
+    rows, known = np.where(there, rows, 0.0), there.astype(np.float64)
+    squares = (rows * rows).sum(axis=1)[:, np.newaxis] - 2.0 * (rows @ units.T) + known @ (units * units).T
+    share = np.maximum(known.sum(axis=1, keepdims=True), 1.0) / there.shape[1]
+    found: FloatArray = np.sqrt(np.maximum(squares, 0.0) / share)
+    return found
+
+
+@kernel_in_place
+def dissimilarity(state: Any, a: int, b: int) -> float:
+    """Return the dissimilarity of two units."""
+    if state.counters[COORDINATES] != COLUMNS:
+        return max(0.0, 1.0 - dot(state.prototypes[a], state.prototypes[b]))
+    convert(state.columns, state.prototypes[a], state.scratch[0])
+    convert(state.columns, state.prototypes[b], state.scratch[1])
+    return 0.5 * squared_distance(state.scratch[0], state.scratch[1])
+
+
+@kernel_in_place
+def set_inverse(columns: FloatArray, rounding: float) -> None:
+    """Compute 1 / spread of every column; 0 for a column that varies less than its precision."""
+    for j in range(columns.shape[1]):
+        variance = columns[VARIANCE, j]
+        least = rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY
+        variance = max(variance, LEAST_SPREAD * LEAST_SPREAD * columns[PEAK, j])
+        columns[INVERSE, j] = 1.0 / math.sqrt(variance) if variance > least else 0.0
+
+
+@kernel_in_place
+def wake_columns(columns: FloatArray, x: FloatArray, rounding: float) -> None:
+    """Let the first deviation of a constant column be its spread until the batch is full."""
+    for j in range(x.shape[0]):
+        if columns[INVERSE, j] == 0.0 and columns[VARIANCE, j] >= 0.0:
+            away = abs(x[j] - columns[CENTRE, j])
+            if away * away > rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY:
+                columns[INVERSE, j] = 1.0 / away
+
+
+@kernel_in_place
+def begin_columns(state: Any, settings: Any) -> None:
+    """Estimate spreads from the rows of the first batch so far, each column's scatter being its variance."""
+    columns, stream, scatter = state.columns, state.stream, 0.0
+    for j in range(columns.shape[1]):
+        columns[CENTRE, j] = stream[REFERENCE, j]
+        columns[VARIANCE, j] = columns[PEAK, j] = stream[SQUARES, j] / (2.0 * (state.counters[ROWS] + 1))
+    set_inverse(columns, settings.rounding)
+    for j in range(columns.shape[1]):
+        columns[VARIANCE, j] = -1.0
+        scatter += columns[INVERSE, j] > 0.0
+    state.scalars[SCATTER] = max(scatter, 1.0)
+
+
+@kernel_in_place
+def learn_magnitudes(columns: FloatArray, x: FloatArray) -> None:
+    """Keep the largest magnitude of every column; missing readings are not larger."""
+    for j in range(x.shape[0]):
+        if abs(x[j]) > columns[LARGEST, j]:
+            columns[LARGEST, j] = abs(x[j])
+
+
+@kernel_in_place
+def learn_columns(state: Any, settings: Any) -> None:
+    """Move centres and variances towards the newest batch, whose features are in ``stream``.
+
+    The variance is that of rows within batches (half the mean squared step) plus that of batches.
+    """
+    columns, stream, batches = state.columns, state.stream, (state.counters[SEEN] + 1) // settings.batch
+    gain = 1.0 / min(float(batches), SPAN)
+    for j in range(columns.shape[1]):
+        if state.gaps.shape[0] > 0 and state.gaps[HEARD, j] == 0.0:
+            continue
+        mean, within = stream[SUM, j], stream[SQUARES, j] * stream[SQUARES, j]
+        if columns[VARIANCE, j] < 0.0:
+            columns[CENTRE, j], columns[VARIANCE, j], columns[PEAK, j] = mean, within, within
+            if batches > 1 and state.counters[COORDINATES] == COLUMNS:  # units know nothing of the column yet
+                for unit in range(state.counters[UNITS]):
+                    state.prototypes[unit, j] = mean
+            continue
+        away = mean - columns[CENTRE, j]
+        columns[CENTRE, j] += gain * away
+        columns[VARIANCE, j] += gain * (within + (1.0 - gain) * away * away - columns[VARIANCE, j])
+        columns[PEAK, j] = max(columns[VARIANCE, j], columns[PEAK, j] * (1.0 - 1.0 / PEAK_SPAN))
+    if state.counters[COORDINATES] == COLUMNS:
+        set_inverse(columns, settings.rounding)
+    elif state.counters[COORDINATES] == UNDECIDED and state.counters[SEEN] + 1 >= DECIDE_AT:
+        decide_coordinates(state, settings)
+
+
+@kernel_in_place
+def decide_coordinates(state: Any, settings: Any) -> None:
+    """Choose between columns and directions by the largest magnitudes."""
+    columns, counters = state.columns, state.counters
+    n, total, squares = 0.0, 0.0, 0.0
+    for j in range(columns.shape[1]):
+        if columns[LARGEST, j] > 0.0:
+            size = math.log10(columns[LARGEST, j])
+            n, total, squares = n + 1.0, total + size, squares + size * size
+    shared = n == 0.0 or squares / n - (total / n) * (total / n) < SHARED_UNIT * SHARED_UNIT
+    if shared:
+        counters[COORDINATES] = DIRECTIONS
+    else:
+        begin_in_columns(state, settings)
+
+
+@kernel_in_place
+def begin_in_columns(state: Any, settings: Any) -> None:
+    """Go from directions to columns: units of a block get the length of its rows."""
+    columns, counters = state.columns, state.counters
+    counters[COORDINATES] = COLUMNS
+    set_inverse(columns, settings.rounding)
+    for block in range(counters[BLOCKS]):
+        variance, square = moments(state, settings, block, False)
+        length = state.prototypes.dtype.type(math.sqrt(variance + square))
+        for unit in range(counters[UNITS]):
+            if state.unit_blocks[unit] == block:
+                for j in range(columns.shape[1]):
+                    state.prototypes[unit, j] *= length
+
+
+@kernel_in_place
+def moments(state: Any, settings: Any, block: Any, scaled: bool) -> tuple[float, float]:
+    """Return variance and squared level of a block, summed over its columns (``scaled``: in units of their spread)."""
+    rows, variance, square = state.blocks[block], 0.0, 0.0
+    for j in range(rows.shape[1]):
+        if rows[NOISE, j] >= 0.0:
+            weight = state.columns[INVERSE, j] * state.columns[INVERSE, j] if scaled else 1.0
+            variance += weight * (settings.batch * rows[NOISE, j] + rows[SWAY, j])
+            square += weight * rows[LEVEL, j] * rows[LEVEL, j]
+    return variance, square
+
+
+@kernel_in_place
+def measure_scatter(state: Any, settings: Any) -> None:
+    """Estimate the scatter of rows in the block in use: their mean squared distance from the mean.
+
+    For directions, this is the variance over the mean square of rows.
+    """
+    counters, scalars = state.counters, state.scalars
+    if counters[COORDINATES] == COLUMNS:
+        scalars[SCATTER] = moments(state, settings, counters[POINTER], True)[0]
+    else:
+        variance, square = moments(state, settings, counters[POINTER], False)
+        scalars[SCATTER] = variance / max(variance + square, TINY)
