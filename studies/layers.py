@@ -32,7 +32,8 @@ CHUNK = 512
 
 OWN: dict[str, Callable[[int], Any]] = {
     "memory, its own metric": lambda seed: Stack(
-        [PatchLayer(32, random_state=seed)], ModalClassifier(AdaptiveCCM(max_units=600), n_winners=3)
+        [PatchLayer(32, random_state=seed)],
+        ModalClassifier(AdaptiveCCM(max_units=600, fair=False), n_winners=3, balanced=True),
     ),
     "pixels, no layer": lambda seed: DiscriminantClassifier(),
 }

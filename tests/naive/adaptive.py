@@ -288,9 +288,10 @@ class Naive:
         if q.max_units:
             room = len(self.units) < q.max_units or len(members) < share
         if room and best >= 0:
-            nearest = min(far.values())
+            closest = min(members, key=lambda i: (far[i], i))
+            nearest = far[closest]
             room = nearest > q.spacing * scatter + 1e-6 and (
-                len(members) < q.n_slots or self.units[best]["wins"] * nearest > q.growth * scatter
+                len(members) < q.n_slots or self.units[closest]["wins"] * nearest > q.growth * scatter
             )
         if room:
             best = len(self.units)

@@ -193,6 +193,56 @@ def test_labels_stay_beside_their_rows_when_a_memory_needs_more_room_in_a_chunk(
     assert (np.flatnonzero(others.sum(axis=0)) > 0).all()
 
 
+def test_five_units_of_an_adaptive_memory_vote_by_default_and_one_of_others():
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
+    five, default, one = (ModalClassifier(AdaptiveCCM(), n_winners=k).fit(X, y) for k in (5, None, 1))
+    np.testing.assert_array_equal(default.predict_proba(X), five.predict_proba(X))
+    assert not np.array_equal(one.predict_proba(X), five.predict_proba(X))
+    one, default = (ModalClassifier(IncrementalWTA(9), n_winners=k).fit(X, y) for k in (1, None))
+    np.testing.assert_array_equal(default.predict_proba(X), one.predict_proba(X))
+
+
+def test_weights_of_votes_in_columns_fall_with_the_square_of_the_distance_squared():
+    X = np.array([[0.0], [10.0]] * 40)
+    clf = ModalClassifier(AdaptiveCCM(n_slots=2), n_winners=2).fit(X, ["low", "high"] * 40)
+    weight = (2.0 / 8.0) ** 4
+    np.testing.assert_allclose(clf.predict_proba([[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
+    assert clf.predict([[2.0], [5.5]], reject=0.99).tolist() == ["low", None]
+
+
+@pytest.mark.parametrize("label_use", ["readout", "guide"])
+def test_one_row_is_learned_and_predicted_the_same_in_every_way(label_use):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    X[150:] += 9.0
+    whole, rows, single = (
+        ModalClassifier(AdaptiveCCM(n_slots=4), label_use=label_use, vote_span=None if label_use == "guide" else 5)
+        for _ in range(3)
+    )
+    whole.partial_fit(X, y, classes=[0, 1, 2])
+    rows.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    single.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    for x, label in zip(X[1:], y[1:], strict=True):
+        rows.partial_fit(x[None], [label])
+        single.learn_one(x, label)
+    for other in (rows, single):
+        assert_same(snapshot(whole.memory_), snapshot(other.memory_))
+        np.testing.assert_array_equal(whole.votes_, other.votes_)
+    np.testing.assert_array_equal(whole.predict(X), np.concatenate([whole.predict(x[None]) for x in X]))
+    np.testing.assert_array_equal(whole.predict(X), [whole.predict_one(x) for x in X])
+    memory = whole.memory_
+    np.testing.assert_array_equal(memory.predict(X), np.concatenate([memory.predict(x[None]) for x in X]))
+
+
+def test_votes_that_are_halved_follow_labels_that_change():
+    X = np.random.default_rng(0).normal(size=(1200, 2))
+    y = (X[:, 0] > 0) ^ (np.arange(1200) >= 900)  # the rule is reversed
+    kept, halved = (ModalClassifier(AdaptiveCCM(), vote_span=span).fit(X, y) for span in (None, 8))
+    assert (halved.predict(X[900:]) == y[900:]).mean() > 0.85 > 0.3 > (kept.predict(X[900:]) == y[900:]).mean()
+    assert halved.votes_.sum(axis=1).max() <= 8
+    assert kept.votes_.sum() == 1200
+
+
 def test_a_rare_class_is_heard_when_balanced():
     X = np.array([[1.0, 0.0]] * 13 + [[0.0, 1.0]] * 90)
     y = ["common"] * 10 + ["rare"] * 3 + ["common"] * 90
@@ -295,7 +345,7 @@ def test_the_metric_cannot_change_under_way_and_bad_ones_are_named():
 def test_votes_of_a_removed_unit_are_gone():
     votes = np.array([[2, 0], [0, 3], [1, 1]])
     changes = np.array([[REMOVE, 0, 1, -1, 3], [MOVE, 0, 2, 1, 2]])
-    count_votes(votes, np.array([0, 1]), np.array([1, 0]), changes)
+    count_votes(votes, np.array([0, 1]), np.array([1, 0]), changes, 0)
     assert votes.tolist() == [[2, 1], [2, 1], [0, 0]]
 
 

@@ -79,6 +79,10 @@ class CompetitiveMemory(
 
     Further arguments: the labels of the rows, the votes of the units (updated), and True if units may refuse a label.
     """
+    _n_winners: ClassVar[int] = 1
+    """Number of units that vote for the label of a row by default."""
+    _sharpness: ClassVar[int] = 8
+    """Exponent of the weights of votes."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Arrays of the state that only save time: not stored in a checkpoint, but recomputed by :meth:`_derive`."""
     _takes_missing: ClassVar[bool] = False
@@ -159,10 +163,13 @@ class CompetitiveMemory(
         ``times`` are the times of the rows, used for the events of a memory with blocks: dates, or seconds since 1970.
         The time index of a pandas frame and the time column of a polars frame are used automatically.
         """
-        X, stamps = split_times(X, times)
-        rows = self._check_chunk(X)
-        self._expect_times(stamps)
-        self._learn(rows)
+        if times is None and (row := self._plain_row(X)) is not None:
+            self._learn_row(row)
+        else:
+            X, stamps = split_times(X, times)
+            rows = self._check_chunk(X)
+            self._expect_times(stamps)
+            self._learn(rows)
         self._notify()
         return self
 
@@ -324,7 +331,8 @@ class CompetitiveMemory(
     def predict(self, X: Any) -> IntArray:
         """Return the best matching unit of every row, over the whole memory."""
         self._require_units()
-        return self._winners(self._check(X, reset=False, finite=False))
+        row = self._plain_row(X)
+        return self._winners(self._check(X, reset=False, finite=False) if row is None else row)
 
     @reading
     def predict_one(self, x: Any) -> int:
@@ -435,6 +443,13 @@ class CompetitiveMemory(
         if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
             return None
         return x[np.newaxis] if sum_of_squares(x) < SAFE_SQUARED_NORM else None
+
+    def _plain_row(self, X: Any) -> FloatArray | None:
+        """Return a table of one row if the kernel takes it as it is, which saves validation; otherwise None."""
+        known = self.__dict__
+        if type(X) is not np.ndarray or X.ndim != 2 or len(X) != 1 or "feature_names_in_" in known:
+            return None
+        return self._check_one(X[0]) if known.get("_clock") is None else None
 
     # Saving ------------------------------------------------------------------------------------------------------
 

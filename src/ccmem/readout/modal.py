@@ -6,9 +6,10 @@ Each unit counts the labels of the samples it learned; a sample's class is the m
 
 With several winners, each of the K best units that have votes adds its shares of the classes, weighted by
 
-    (d_best / d)^8,   d = 1 - similarity, or distance squared,
+    (d_best / d)^s,   d = 1 - similarity, or distance squared,   s = 8,
 
-which is scale-free. Shares are used instead of counts, so that units with many wins do not get more weight.
+which is scale-free. For columns in units of their spread, s = 2 (:mod:`ccmem.models.adaptive.coordinates`). Shares are
+used instead of counts, so that units with many wins do not get more weight.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ from ccmem.core.codes import REJECTED
 from ccmem.core.events import Event
 from ccmem.core.labels import UNLABELED, check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, reading, share_guard
-from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer
+from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, optional
 from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, NotFittedError, clone
+from ccmem.core.state import UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import undone_on_error
-from ccmem.kernels.votes import count_votes, find_voters, weigh_votes
+from ccmem.kernels.votes import add_vote, count_votes, find_voters, weigh_votes
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout.metric import SharedMetric
 
 _RULES: dict[str, Rule] = {
-    "n_winners": integer(1),
+    "n_winners": optional(integer(1)),
+    "vote_span": optional(integer(2)),
     "balanced": boolean(),
     "label_use": choice("readout", "merge", "guide"),
     "metric": choice("own", "shared"),
@@ -56,11 +59,16 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
     ----------
     memory : a competitive memory
         Memory to read out. It is cloned, and the clone ``memory_`` learns.
-    n_winners : int, default=1
-        Number of best matching units that vote (K): 1 is the paper's rule; several votes are weighted by similarity.
-    balanced : bool, default=True
+    n_winners : int or None, default=None
+        Number of best matching units that vote (K), weighted by similarity; 1 is the paper's rule. None: five for
+        :class:`ccmem.AdaptiveCCM`, one for all others.
+    balanced : bool, default=False
         With several winners: True if votes are divided by class frequency, so that units shared by a common and a rare
-        class do not always predict the common one. It has no effect if all classes are equally frequent.
+        class do not always predict the common one. False: classes that are frequent where a row lies are likely there,
+        and probabilities follow the stream. It has no effect if all classes are equally frequent.
+    vote_span : int or None, default=None
+        Number of votes of a unit at which all its counts are halved, so that units follow labels that change (about 32
+        for a drifting stream). None: never. Only for ``label_use="readout"``.
     label_use : "readout", "merge" or "guide", default="readout"
         Use of labels. "readout": only to vote, so that the units do not depend on labels. "merge": also to prefer units
         of the same label when a bounded memory must merge. "guide": in addition, a slot rejects samples whose label
@@ -102,8 +110,9 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         self,
         memory: CompetitiveMemory,
         *,
-        n_winners: int = 1,
-        balanced: bool = True,
+        n_winners: int | None = None,
+        balanced: bool = False,
+        vote_span: int | None = None,
         label_use: str = "readout",
         metric: str = "own",
         unlabeled: Any = None,
@@ -112,6 +121,7 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         self.memory = memory
         self.n_winners = n_winners
         self.balanced = balanced
+        self.vote_span = vote_span
         self.label_use = label_use
         self.metric = metric
         self.unlabeled = unlabeled
@@ -151,7 +161,11 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
 
         ``classes`` may announce future labels; it is optional.
         """
-        self._teach(X, y, classes, times)
+        row = self.memory_._plain_row(X) if hasattr(self, "memory_") and classes is times is None else None
+        if row is not None and (codes := known_codes(self, y, 1)) is not None:
+            self._learn_one(row, int(codes[0]))
+        else:
+            self._teach(X, y, classes, times)
         self.memory_._notify()
         return self
 
@@ -191,11 +205,13 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
     @reading
     def predict_one(self, x: Any) -> Any:
         """Return the label of one sample, without overhead if it needs no conversion."""
-        answering = self._answering()
+        self._require_start()
         row = self.memory_._check_one(x)
-        if row is None or self.n_winners > 1 or self._metric is not None:
+        if row is None or self._metric is not None:
             return self.predict(np.asarray(x).reshape(1, -1))[0]
-        unit = self.memory_._winners(row, answering)[0]
+        if self._k() > 1:
+            return self.classes_[self._weigh(row)[0][0].argmax()]
+        unit = self.memory_._winners(row, self._answering())[0]
         return self.classes_[self._votes[unit].argmax()]
 
     @reading
@@ -353,9 +369,9 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         winners, changes = self.memory_._learn_row(row)
         self._grow()
         if len(changes):
-            count_votes(self._votes, winners, np.array([code]), changes)
+            count_votes(self._votes, winners, np.array([code]), changes, self.vote_span or 0)
         elif code != UNLABELED and winners[0] != REJECTED:
-            self._votes[winners[0], code] += 1
+            add_vote(self._votes, winners[0], code, self.vote_span or 0)
         return int(winners[0])
 
     def _learn_and_count(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
@@ -363,7 +379,7 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
             return self.memory_._learn(rows, self._labelled_kernel(codes))
         result = self.memory_._learn(rows)
         self._grow()
-        count_votes(self._votes, result.winners, codes, result.unit_changes)
+        count_votes(self._votes, result.winners, codes, result.unit_changes, self.vote_span or 0)
         return result
 
     def _labelled_kernel(self, codes: IntArray) -> Callable[..., int]:
@@ -399,30 +415,36 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
 
     def _answer(self, X: Any) -> tuple[Any, IntArray]:
         """Return the result of :meth:`predict_votes`, and the best unit of every row."""
-        answering = self._answering()
-        several = self.n_winners > 1 or self._metric is not None
+        self._require_start()
+        several = self._k() > 1 or self._metric is not None
+        if several and (row := self.memory_._plain_row(X)) is not None:
+            return self._weigh(row)
         rows = self.memory_._check(X, reset=False, finite=several, missing=self._takes_missing)
-        # otherwise _winners validates every value
-        if not several:
-            winners = self.memory_._winners(rows, answering)
+        if not several:  # _winners validates every value
+            winners = self.memory_._winners(rows, self._answering())
             return self._votes[winners], winners
-        units = np.flatnonzero(answering)
-        votes = self._votes[units].astype(np.float64)
-        shares = votes / np.maximum(self._votes.sum(axis=0), 1) if self.balanced else votes
-        shares /= shares.sum(axis=1, keepdims=True)
-        prototypes = self.memory_._state.prototypes[: self.memory_.n_units_]
-        weighed, best = np.empty((len(rows), shares.shape[1])), np.empty(len(rows), np.int64)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = rows[start : start + _ROWS_AT_ONCE]
-            if self._metric is not None:
-                scores = self._metric.distances(self.memory_._coordinates(part), self.memory_._coordinates(prototypes))
-            else:
-                scores = np.empty((len(part), len(prototypes)), rows.dtype)
-                self.memory_._score(part, prototypes, scores)
-            scores = np.ascontiguousarray(scores[:, units])
-            by_distance = self._metric is not None or self.memory_._by_distance
-            weigh_votes(scores, by_distance, shares, int(self.n_winners), weighed[start:], best[start:])
-        return weighed, units[best]
+        parts = [self._weigh(rows[start : start + _ROWS_AT_ONCE]) for start in range(0, len(rows), _ROWS_AT_ONCE)]
+        return np.concatenate([weighed for weighed, _ in parts]), np.concatenate([best for _, best in parts])
+
+    def _k(self) -> int:
+        """Return the number of units that vote."""
+        return self.memory_._n_winners if self.n_winners is None else int(self.n_winners)
+
+    def _weigh(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return the weighted shares of the best units of validated rows, and the best unit of each."""
+        memory, metric = self.memory_, self._metric
+        prototypes = memory._state.prototypes[: memory._state.counters[UNITS]]
+        weighed, best = np.empty((len(rows), self._votes.shape[1])), np.empty(len(rows), np.int64)
+        if metric is not None:
+            scores = metric.distances(memory._coordinates(rows), memory._coordinates(prototypes))
+        else:
+            scores = np.empty((len(rows), len(prototypes)), rows.dtype)
+            memory._score(rows, prototypes, scores)
+        by_distance = metric is not None or memory._by_distance
+        sharpness = memory._sharpness if metric is None else CompetitiveMemory._sharpness
+        if not weigh_votes(scores, by_distance, sharpness, self._votes, self.balanced, self._k(), weighed, best):
+            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
+        return weighed, best
 
     @reading
     def _export(self) -> dict[str, Any]:

@@ -88,9 +88,6 @@ def nearest_in_columns(
 ) -> None:
     """Find the nearest competing unit of every row, as :func:`ccmem.base.matching.nearest` does."""
     check_finite(X)
-    if len(X) < 8:
-        nearest_of_few(columns, X, prototypes, competes, winners, np.empty((2, X.shape[1])))
-        return
     units = in_columns(columns, prototypes)
     for start in range(0, len(X), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
@@ -98,25 +95,32 @@ def nearest_in_columns(
 
 
 @kernel_in_place
-def nearest_of_few(
-    columns: FloatArray,
-    X: FloatArray,
-    prototypes: FloatArray,
-    competes: BoolArray,
-    winners: IntArray,
-    scratch: FloatArray,
-) -> None:
-    """Find the nearest competing unit of every row without tables."""
-    for r in range(X.shape[0]):
-        best, least = -1, np.inf
-        convert(columns, X[r], scratch[0])
-        for unit in range(prototypes.shape[0]):
-            if competes[unit]:
-                convert(columns, prototypes[unit], scratch[1])
-                far = squared_distance(scratch[0], scratch[1])
-                if far < least:
-                    best, least = unit, far
-        winners[r] = best
+def nearest_to_row(columns: FloatArray, x: FloatArray, prototypes: FloatArray, units: int, scratch: FloatArray) -> int:
+    """Return the nearest of the first ``units`` units of one row; -1 if a reading is missing."""
+    best, least = -1, np.inf
+    if not dot(x, x) < np.inf:
+        return best
+    convert(columns, x, scratch[0])
+    for unit in range(units):
+        convert(columns, prototypes[unit], scratch[1])
+        far = squared_distance(scratch[0], scratch[1])
+        if far < least:
+            best, least = unit, far
+    return best
+
+
+@kernel_in_place
+def distances_of_row(
+    columns: FloatArray, x: FloatArray, prototypes: FloatArray, scratch: FloatArray, out: FloatArray
+) -> bool:
+    """Set ``out[0]`` to the distances of one row to all units; return False if a reading is missing."""
+    if not dot(x, x) < np.inf:
+        return False
+    convert(columns, x, scratch[0])
+    for unit in range(prototypes.shape[0]):
+        convert(columns, prototypes[unit], scratch[1])
+        out[0, unit] = math.sqrt(squared_distance(scratch[0], scratch[1]))
+    return True
 
 
 def distances_in_columns(columns: FloatArray, X: FloatArray, prototypes: FloatArray) -> FloatArray:

@@ -19,30 +19,27 @@ from ccmem.core.state import JOURNAL_COLUMNS, SEEN, UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
+from ccmem.models.adaptive.checks import check_state
 from ccmem.models.adaptive.cold import decide, list_members
 from ccmem.models.adaptive.constants import Constants
 from ccmem.models.adaptive.coordinates import (
     COLUMNS,
-    DIRECTIONS,
     N_COLUMNS,
-    PEAK,
     VARIANCE,
     distances_in_columns,
+    distances_of_row,
     first_coordinates,
     in_columns,
     nearest_in_columns,
+    nearest_to_row,
 )
 from ccmem.models.adaptive.density import tell_apart
 from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
 from ccmem.models.adaptive.state import (
     AGE,
-    ALARM,
     BLOCKS,
     COORDINATES,
-    FRESH,
-    KEPT,
-    LATEST,
     LEVEL,
     N_BLOCK,
     N_GAPS,
@@ -51,15 +48,10 @@ from ccmem.models.adaptive.state import (
     NOISE,
     OWN_COUNTERS,
     POINTER,
-    RING,
-    ROWS,
     SCATTER,
-    SIZE,
     STATUS,
     SWAY,
     TINY,
-    WAITING,
-    WATCHED,
     AdaptiveSettings,
     AdaptiveState,
     new_settings,
@@ -94,8 +86,9 @@ class AdaptiveCCM(BlockMemory):
         from the latest 500 rows or so; units are means of rows, in the units of the data. "none": directions of rows as
         they are; units have length 1. "auto": "columns", unless at least 32 columns share a unit (as pixels do), which
         is decided by the first 256 rows. Detection of changes is the same in all coordinates.
-    fair : bool, default=False
-        True if slots of a block that have won often win less easily (frequency-sensitive competition).
+    fair : bool, default=True
+        True if slots of a block that have won often win less easily (frequency-sensitive competition): dissimilarity
+        times wins decides.
 
     Attributes
     ----------
@@ -138,6 +131,7 @@ class AdaptiveCCM(BlockMemory):
     _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
     _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
+    _n_winners = 5
     _labelled_kernel = staticmethod(learn_labelled)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_tables", "_has_warned")
     _constants: ClassVar[Constants] = Constants()
@@ -150,7 +144,7 @@ class AdaptiveCCM(BlockMemory):
         false_alarm_every: float = 1e6,
         max_units: int | None = None,
         normalise: str = "auto",
-        fair: bool = False,
+        fair: bool = True,
     ) -> None:
         self.n_slots = n_slots
         self.learning_rate = learning_rate
@@ -226,6 +220,11 @@ class AdaptiveCCM(BlockMemory):
 
     def _winners(self, X: FloatArray, competes: BoolArray | None = None) -> IntArray:
         """Return the best unit of every row; where directions of blocks are alike, of the block that fits best."""
+        state = self._state
+        if len(X) == 1 and competes is None and self._by_distance:
+            unit = nearest_to_row(state.columns, X[0], state.prototypes, state.counters[UNITS], state.scratch)
+            if unit >= 0:
+                return np.array([unit])
         winners = self._nearest(X, competes)
         if self.n_blocks_ > 1 and len(X) and not self._by_distance:
             tell_apart(self, X, competes, winners)
@@ -258,6 +257,10 @@ class AdaptiveCCM(BlockMemory):
     def _by_distance(self) -> bool:  # type: ignore[override]
         return bool(self._state.counters[COORDINATES] == COLUMNS)
 
+    @property
+    def _sharpness(self) -> int:  # type: ignore[override]
+        return 2 if self._by_distance else super()._sharpness
+
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
         if self._by_distance:
             nearest_in_columns(self._state.columns, X, prototypes, competes, winners)
@@ -269,7 +272,8 @@ class AdaptiveCCM(BlockMemory):
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         if self._by_distance:
-            out[:] = distances_in_columns(self._state.columns, X, prototypes)
+            if len(X) > 1 or not distances_of_row(self._state.columns, X[0], prototypes, self._state.scratch, out):
+                out[:] = distances_in_columns(self._state.columns, X, prototypes)
             return
         super()._score(X, prototypes, out)
         gappy = np.isnan(X).any(axis=1)
@@ -372,28 +376,4 @@ class AdaptiveCCM(BlockMemory):
         list_members(self._state)
 
     def _check_state(self, state: AdaptiveState) -> None:
-        counters = state.counters.tolist()  # plain numbers are quicker to compare
-        units, blocks, rows = counters[UNITS], counters[BLOCKS], len(state.blocks)
-        if not 1 <= blocks <= rows or not 0 <= counters[POINTER] < blocks or len(state.ages) != rows:
-            raise ValueError(f"block {counters[POINTER]} of {blocks} is in use, with space for {rows}")
-        bound = self.max_units
-        if bound is not None and units > bound:
-            raise ValueError(f"{units} units do not fit max_units={bound}")
-        if units and state.unit_blocks[:units].max() >= blocks:
-            raise ValueError("some units belong to a block that does not exist")
-        sizes = np.bincount(state.unit_blocks[:units], minlength=blocks)
-        if bound is None and sizes.max() > self.n_slots:
-            raise ValueError(f"some block has more than n_slots={self.n_slots} units")
-        if counters[SIZE] != sizes[counters[POINTER]]:
-            raise ValueError(f"block {counters[POINTER]} has {sizes[counters[POINTER]]} units, not {counters[SIZE]}")
-        slots = max(counters[place] for place in (LATEST, KEPT, WAITING)) <= RING and counters[LATEST] < RING
-        if counters[ROWS] >= self._constants.batch or not slots or counters[STATUS]:
-            raise ValueError("its counters are damaged")
-        if counters[WAITING] > counters[KEPT] or (counters[FRESH] and not counters[ALARM]):
-            raise ValueError("its counters are damaged")
-        if state.ages.min() < 0 or (counters[WATCHED] and not counters[AGE]):
-            raise ValueError("its blocks have impossible ages")
-        if state.gaps.size and state.gaps[:4].min() < 0:
-            raise ValueError("its counts of missing readings are damaged")
-        if counters[COORDINATES] > DIRECTIONS or state.columns[PEAK:].min() < 0:
-            raise ValueError("its coordinates are damaged")
+        check_state(state, self.n_slots, self.max_units, self._constants.batch)

@@ -98,7 +98,7 @@ def place(
     """
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
-    nearest, match, nearest_match, rank = best, -np.inf, -np.inf, -np.inf
+    closest, nearest, match, nearest_match, rank = best, best, -np.inf, -np.inf, -np.inf
     equal = match_members(state, x, scale)
     for k in range(counters[SIZE]):
         unit, similarity = state.members[k], state.scores[k]
@@ -106,14 +106,15 @@ def place(
             nearest, nearest_match = unit, similarity
         own_rank = (similarity - equal) * state.wins[unit] if settings.fair else similarity
         if (own_rank > rank or similarity > match) and accepts(votes, unit, label, refusing):
-            match = max(match, similarity)
+            if similarity > match:
+                closest, match = unit, similarity
             if own_rank > rank:
                 best, rank = unit, own_rank
     refused = best == REJECTED
     if refused:
         best, match = nearest, nearest_match
     unit = best
-    if may_open(state, settings, best, equal - match, refused):
+    if may_open(state, settings, closest, equal - match, refused):
         unit = open_slot(state, settings, x, scale)
     elif counters[COORDINATES] == COLUMNS:
         hebbian_move(state.prototypes[best], x, state.rates[best])
@@ -137,8 +138,8 @@ def rate_after(learning_rate: float, wins: int) -> float:
 
 
 @kernel_in_place
-def may_open(state: Any, settings: Any, best: int, far: float, refused: bool) -> bool:
-    """True if a sample this ``far`` from its best match gets a slot of its own."""
+def may_open(state: Any, settings: Any, closest: int, far: float, refused: bool) -> bool:
+    """True if a sample this ``far`` from the closest unit gets a slot of its own."""
     counters, bound = state.counters, settings.max_units
     size, scatter = counters[SIZE], state.scalars[SCATTER]
     if bound > 0 and counters[UNITS] == bound:
@@ -150,7 +151,7 @@ def may_open(state: Any, settings: Any, best: int, far: float, refused: bool) ->
         return True
     if far <= settings.spacing * scatter + _ROUNDING:
         return False
-    return size < settings.n_slots or state.wins[best] * far > settings.growth * scatter
+    return size < settings.n_slots or state.wins[closest] * far > settings.growth * scatter
 
 
 @kernel_in_place
