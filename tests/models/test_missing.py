@@ -198,7 +198,7 @@ def test_rows_are_compared_by_what_is_there_and_nothing_changes(normalise):
             assert unit == memory.win_counts_.argmax()
             continue
         if normalise == "columns":
-            away = ((row - units) * memory._state.columns[3])[:, there]
+            away = ((row - units) * memory._state.columns[2])[:, there]
             np.testing.assert_allclose(score, np.sqrt((away**2).sum(axis=1) * len(row) / there.sum()), atol=1e-6)
             continue
         lengths = np.linalg.norm(row[there]) * np.linalg.norm(units[:, there], axis=1)

@@ -35,7 +35,7 @@ class Naive:
         )
         self.state = self.state._replace(members=np.zeros(2000, np.int64), journal=np.zeros((500, 7), np.int64))
         self.ring: list[Any] = []
-        self.columns, self.largest = np.zeros((4, width)), np.zeros(width)
+        self.columns, self.largest = np.zeros((3, width)), np.zeros(width)
         self.units: list[dict[str, Any]] = []
 
     def value(self, *counters: str) -> Any:
@@ -151,21 +151,24 @@ class Naive:
         c[names.WATCHED] += 1
         c[names.AGE] += 1
 
-    def set_columns(self, centre: Any, variance: Any, peak: Any) -> None:
+    def set_columns(self, centre: Any, variance: Any) -> None:
         """Set centre and spread of every column, and 1 / spread: 0 if it is constant."""
-        variances = np.maximum(variance, 0.05**2 * peak)
+        variances = variance
+        for block in range(int(self.value("BLOCKS")) if self.value("AGE") else 0):
+            _, noise, sway = names.block_values(self.state, block)
+            variances = np.maximum(variances, 0.05**2 * (self.q.batch * noise[0] + sway[0]))
         moves = variances > self.q.rounding * centre**2 + TINY
-        self.columns[:] = centre, variance, peak, np.where(moves, 1 / np.sqrt(np.where(moves, variances, 1.0)), 0.0)
+        self.columns[:] = centre, variance, np.where(moves, 1 / np.sqrt(np.where(moves, variances, 1.0)), 0.0)
 
     def wake(self, x: Any) -> None:
         """Let the first deviation of a constant column be its spread for now."""
         away = abs(x.astype(float) - self.columns[0])
-        wakes = (self.columns[3] == 0) & (away**2 > self.q.rounding * self.columns[0] ** 2 + TINY)
-        self.columns[3, wakes] = 1 / away[wakes]
+        wakes = (self.columns[2] == 0) & (away**2 > self.q.rounding * self.columns[0] ** 2 + TINY)
+        self.columns[2, wakes] = 1 / away[wakes]
 
     def z(self, x: Any) -> Any:
         """Coordinates of a row or a unit."""
-        return np.clip((x.astype(float) - self.columns[0]) * self.columns[3], -1e30, 1e30)
+        return np.clip((x.astype(float) - self.columns[0]) * self.columns[2], -1e30, 1e30)
 
     def in_columns(self) -> bool:
         return bool(self.value("COORDINATES") == 1)
@@ -174,20 +177,20 @@ class Naive:
         """Spreads by the rows of the first batch so far."""
         squares = (np.diff(rows.astype(float), axis=0) ** 2).sum(axis=0)
         variance = squares / (2 * len(rows))
-        self.set_columns(rows[0], variance, variance)
-        self.state.scalars[names.SCATTER] = max(float((self.columns[3] > 0).sum()), 1.0)
+        self.set_columns(rows[0], variance)
+        self.state.scalars[names.SCATTER] = max(float((self.columns[2] > 0).sum()), 1.0)
 
     def learn_columns(self, t: int) -> None:
         """Centre and spread of the stream, with the newest batch; after 256 rows, the choice of coordinates."""
         mean, spread = self.ring[0][:2]
         batches = (t + 1) // self.q.batch
         if batches == 1:
-            self.set_columns(mean, spread**2, spread**2)
+            self.set_columns(mean, spread**2)
         else:
             gain, away = 1 / min(batches, 32), mean - self.columns[0]
-            centre, variance, peak, _ = self.columns
+            centre, variance, _ = self.columns
             variance = variance + gain * (spread**2 + (1 - gain) * away**2 - variance)
-            self.set_columns(centre + gain * away, variance, np.maximum(variance, peak * (1 - 1 / 640)))
+            self.set_columns(centre + gain * away, variance)
         if self.value("COORDINATES") == 0 and t + 1 >= 256:
             sizes = np.log10(self.largest[self.largest > 0])
             shared = len(sizes) == 0 or sizes.std() < 0.6
@@ -255,7 +258,7 @@ class Naive:
     def scatter(self) -> None:
         levels, noise, sway = names.block_values(self.state, int(self.value("POINTER")))
         variance = square = 0.0
-        weights = self.columns[3] ** 2 if self.in_columns() else np.ones(levels.shape[1])
+        weights = self.columns[2] ** 2 if self.in_columns() else np.ones(levels.shape[1])
         for j in range(levels.shape[1]):
             variance += weights[j] * (self.q.batch * noise[0, j] + sway[0, j])
             square += levels[0, j] * levels[0, j]

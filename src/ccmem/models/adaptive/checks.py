@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccmem.core.state import UNITS
-from ccmem.models.adaptive.coordinates import DIRECTIONS, PEAK
+from ccmem.models.adaptive.coordinates import DIRECTIONS, INVERSE
 from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
@@ -49,5 +49,5 @@ def check_state(state: AdaptiveState, n_slots: int, bound: int | None, batch: in
         raise ValueError("its blocks have impossible ages")
     if state.gaps.size and state.gaps[:4].min() < 0:
         raise ValueError("its counts of missing readings are damaged")
-    if counters[COORDINATES] > DIRECTIONS or state.columns[PEAK:].min() < 0:
+    if counters[COORDINATES] > DIRECTIONS or state.columns[INVERSE].min() < 0:
         raise ValueError("its coordinates are damaged")

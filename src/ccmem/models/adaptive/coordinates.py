@@ -41,9 +41,9 @@ from ccmem.models.adaptive.state import (
 
 UNDECIDED, COLUMNS, DIRECTIONS = range(3)
 """Values of ``counters[COORDINATES]``; directions are used until a decision."""
-CENTRE, VARIANCE, PEAK, INVERSE, N_COLUMNS = range(5)
-"""Rows of ``columns``: running mean, running variance (-1 without a reading), its largest value of late, and 1 / spread
-(0 for a constant column)."""
+CENTRE, VARIANCE, INVERSE, N_COLUMNS = range(4)
+"""Rows of ``columns``: running mean, running variance (-1 without a reading), and 1 / spread (0 for a constant column).
+Only zeros where directions are compared."""
 LARGEST = INVERSE
 """Row of ``columns`` while coordinates are undecided: largest magnitude so far."""
 FEW_COLUMNS = 32
@@ -55,10 +55,8 @@ SHARED_UNIT = 0.6
 SPAN = 32.0
 """Memory of centre and spread, in batches. Longer memories were worse on the electricity stream (.796, .783, .773 for
 500, 2,000 and 10,000 rows)."""
-PEAK_SPAN = 640.0
-"""Memory of the largest spread, in batches."""
 LEAST_SPREAD = 0.05
-"""Smallest spread of a column, relative to its largest of late: a column at rest must not decide alone."""
+"""Smallest spread of a column, relative to its largest in any block: a column at rest must not decide alone."""
 FAR = 1e30
 """Largest coordinate: sums of squares must stay finite."""
 _ROWS_AT_ONCE = 4096
@@ -149,13 +147,28 @@ def dissimilarity(state: Any, a: int, b: int) -> float:
 
 
 @kernel_in_place
-def set_inverse(columns: FloatArray, rounding: float) -> None:
+def set_inverse(state: Any, settings: Any) -> None:
     """Compute 1 / spread of every column; 0 for a column that varies less than its precision."""
+    columns, blocks = state.columns, state.blocks
     for j in range(columns.shape[1]):
         variance = columns[VARIANCE, j]
-        least = rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY
-        variance = max(variance, LEAST_SPREAD * LEAST_SPREAD * columns[PEAK, j])
+        for block in range(state.counters[BLOCKS]):
+            if blocks[block, NOISE, j] >= 0.0:
+                most = settings.batch * blocks[block, NOISE, j] + blocks[block, SWAY, j]
+                variance = max(variance, LEAST_SPREAD * LEAST_SPREAD * most)
+        least = settings.rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY
         columns[INVERSE, j] = 1.0 / math.sqrt(variance) if variance > least else 0.0
+
+
+def without_inverse(state: Any, settings: Any) -> FloatArray:
+    """Return a copy of ``columns`` for a file; zeros in place of 1 / spread if it follows from the rest."""
+    kept: FloatArray = state.columns.copy()
+    set_inverse(state, settings)
+    follows = np.array_equal(kept[INVERSE], state.columns[INVERSE])
+    state.columns[INVERSE] = kept[INVERSE]
+    if follows:
+        kept[INVERSE] = 0.0
+    return kept
 
 
 @kernel_in_place
@@ -174,8 +187,8 @@ def begin_columns(state: Any, settings: Any) -> None:
     columns, stream, scatter = state.columns, state.stream, 0.0
     for j in range(columns.shape[1]):
         columns[CENTRE, j] = stream[REFERENCE, j]
-        columns[VARIANCE, j] = columns[PEAK, j] = stream[SQUARES, j] / (2.0 * (state.counters[ROWS] + 1))
-    set_inverse(columns, settings.rounding)
+        columns[VARIANCE, j] = stream[SQUARES, j] / (2.0 * (state.counters[ROWS] + 1))
+    set_inverse(state, settings)
     for j in range(columns.shape[1]):
         columns[VARIANCE, j] = -1.0
         scatter += columns[INVERSE, j] > 0.0
@@ -196,6 +209,8 @@ def learn_columns(state: Any, settings: Any) -> None:
 
     The variance is that of rows within batches (half the mean squared step) plus that of batches.
     """
+    if state.counters[COORDINATES] == DIRECTIONS:
+        return
     columns, stream, batches = state.columns, state.stream, (state.counters[SEEN] + 1) // settings.batch
     gain = 1.0 / min(float(batches), SPAN)
     for j in range(columns.shape[1]):
@@ -203,7 +218,7 @@ def learn_columns(state: Any, settings: Any) -> None:
             continue
         mean, within = stream[SUM, j], stream[SQUARES, j] * stream[SQUARES, j]
         if columns[VARIANCE, j] < 0.0:
-            columns[CENTRE, j], columns[VARIANCE, j], columns[PEAK, j] = mean, within, within
+            columns[CENTRE, j], columns[VARIANCE, j] = mean, within
             if batches > 1 and state.counters[COORDINATES] == COLUMNS:  # units know nothing of the column yet
                 for unit in range(state.counters[UNITS]):
                     state.prototypes[unit, j] = mean
@@ -211,10 +226,9 @@ def learn_columns(state: Any, settings: Any) -> None:
         away = mean - columns[CENTRE, j]
         columns[CENTRE, j] += gain * away
         columns[VARIANCE, j] += gain * (within + (1.0 - gain) * away * away - columns[VARIANCE, j])
-        columns[PEAK, j] = max(columns[VARIANCE, j], columns[PEAK, j] * (1.0 - 1.0 / PEAK_SPAN))
     if state.counters[COORDINATES] == COLUMNS:
-        set_inverse(columns, settings.rounding)
-    elif state.counters[COORDINATES] == UNDECIDED and state.counters[SEEN] + 1 >= DECIDE_AT:
+        set_inverse(state, settings)
+    elif state.counters[SEEN] + 1 >= DECIDE_AT:
         decide_coordinates(state, settings)
 
 
@@ -228,10 +242,13 @@ def decide_coordinates(state: Any, settings: Any) -> None:
             size = math.log10(columns[LARGEST, j])
             n, total, squares = n + 1.0, total + size, squares + size * size
     shared = n == 0.0 or squares / n - (total / n) * (total / n) < SHARED_UNIT * SHARED_UNIT
-    if shared:
-        counters[COORDINATES] = DIRECTIONS
-    else:
+    if not shared:
         begin_in_columns(state, settings)
+        return
+    counters[COORDINATES] = DIRECTIONS
+    for row in range(N_COLUMNS):
+        for j in range(columns.shape[1]):
+            columns[row, j] = 0.0
 
 
 @kernel_in_place
@@ -239,7 +256,7 @@ def begin_in_columns(state: Any, settings: Any) -> None:
     """Go from directions to columns: units of a block get the length of its rows."""
     columns, counters = state.columns, state.counters
     counters[COORDINATES] = COLUMNS
-    set_inverse(columns, settings.rounding)
+    set_inverse(state, settings)
     for block in range(counters[BLOCKS]):
         variance, square = moments(state, settings, block, False)
         length = state.prototypes.dtype.type(math.sqrt(variance + square))

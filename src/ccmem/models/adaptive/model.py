@@ -24,6 +24,8 @@ from ccmem.models.adaptive.cold import decide, list_members
 from ccmem.models.adaptive.constants import Constants
 from ccmem.models.adaptive.coordinates import (
     COLUMNS,
+    DIRECTIONS,
+    INVERSE,
     N_COLUMNS,
     VARIANCE,
     distances_in_columns,
@@ -32,6 +34,8 @@ from ccmem.models.adaptive.coordinates import (
     in_columns,
     nearest_in_columns,
     nearest_to_row,
+    set_inverse,
+    without_inverse,
 )
 from ccmem.models.adaptive.density import tell_apart
 from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
@@ -305,7 +309,7 @@ class AdaptiveCCM(BlockMemory):
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         units.counters[COORDINATES] = first_coordinates(self.normalise, n_features)
         more["blocks"][0, NOISE] = -1.0
-        more["columns"][VARIANCE] = -1.0
+        more["columns"][VARIANCE] = 0.0 if units.counters[COORDINATES] == DIRECTIONS else -1.0
         more["scalars"][SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
@@ -359,13 +363,15 @@ class AdaptiveCCM(BlockMemory):
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
         state.blocks[: self.n_blocks_, NOISE, before:] = -1.0
-        state.columns[VARIANCE, before:] = -1.0
+        state.columns[VARIANCE, before:] = 0.0 if state.counters[COORDINATES] == DIRECTIONS else -1.0
         state.gaps[:, before:] = 0.0
 
     @reading
     def _export(self) -> dict[str, Any]:
         fields = super()._export()
         fields["state"]["rates"] = fields["state"]["rates"][:0]  # they follow from wins
+        if self._by_distance:
+            fields["state"]["columns"] = without_inverse(self._state, self._settings())
         return fields
 
     def _import(self, fields: dict[str, Any]) -> None:
@@ -374,6 +380,8 @@ class AdaptiveCCM(BlockMemory):
         self._state.rates[:units] = 1.0 / (1.0 / self.learning_rate + 0.5 * self._state.wins[:units])
         self._state.rates[units:] = self.learning_rate
         list_members(self._state)
+        if self._by_distance and not self._state.columns[INVERSE].any():
+            set_inverse(self._state, self._settings())
 
     def _check_state(self, state: AdaptiveState) -> None:
         check_state(state, self.n_slots, self.max_units, self._constants.batch)
