@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numba
-from numba import types
 from numba.core import caching, compiler, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
 from ccmem.kernels.cache_files import KernelFiles, cache_of, cache_root, warn_once
+from ccmem.kernels.lean import LeanPasses, work_skipped
+from ccmem.kernels.reference import by_reference
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,7 +83,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         if not self._cache_is_open:
             self._cache_is_open = True
             self._open_cache()
-        with _garbage_left_lying():
+        with _garbage_left_lying(), work_skipped(self.targetctx):
             return super().compile(signature)
 
     def _open_cache(self) -> None:
@@ -101,7 +102,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     # Methods that numba calls when it compiles a caller
 
     def get_call_template(self, arguments: Any, keywords: Any) -> Any:
-        return self._part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
+        return self._part.get_call_template(tuple(map(by_reference, arguments)), keywords)
 
     def get_overload(self, signature: Any) -> Any:
         return self._part.get_overload(signature)
@@ -191,7 +192,14 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         """Do nothing: only code that raises errors or prints needs an environment, and kernels do neither."""
 
 
-class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
+class _LeanCompiler(compiler.CompilerBase):  # type: ignore[misc]
+    """Compiler with the passes that kernels need."""
+
+    def define_pipelines(self) -> list[Any]:
+        return [LeanPasses()]
+
+
+class _KernelCompiler(_LeanCompiler):
     """Compiler that produces a :class:`_KernelLibrary`, or a :class:`_LeanLibrary` without reference counting."""
 
     def __init__(
@@ -202,7 +210,7 @@ class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
         super().__init__(typing_context, target_context, library, args, result, flags, *rest)
 
 
-class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
+class _PartCompiler(_LeanCompiler):
     """Compiler that produces a :class:`_PartLibrary`."""
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
