@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,23 @@ def test_editing_a_helper_in_another_file_is_noticed(tmp_path):
 
 
 @needs_jit
+def test_another_environment_of_the_same_version_compiles_nothing(tmp_path):
+    """Load a kernel from a copy of the package in another folder, with other times of its files."""
+    code = (
+        "import numpy as np; from ccmem.kernels.competition import unit_scale as f; f(np.ones(3), 0.0);"
+        "print(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values()))"
+    )
+    printed = []
+    for name in ("first", "second"):
+        source = tmp_path / name / "lib"
+        shutil.copytree(
+            PACKAGE, source / "ccmem", ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copyfile
+        )
+        printed.append(run(code, source, tmp_path / "cache").stdout.split())
+    assert printed == [["0", "1"], ["1", "0"]]
+
+
+@needs_jit
 def test_editing_what_no_kernel_needs_recompiles_nothing(tmp_path):
     source, cache = tmp_path / "src", tmp_path / "cache"
     shutil.copytree(PACKAGE, source / "ccmem", ignore=shutil.ignore_patterns("__pycache__"))
@@ -116,6 +134,22 @@ def test_a_long_compile_says_so_and_a_short_one_does_not(tmp_path):
     assert "compiling kernels" in run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr
     assert run(code.format(0.01), PACKAGE.parent, tmp_path / "a").stderr == ""  # loaded, not compiled
     assert run(code.format(600), PACKAGE.parent, tmp_path / "b").stderr == ""
+
+
+@needs_jit
+def test_a_terminal_shows_the_progress_of_a_long_compile(tmp_path):
+    """Pretend that stderr is a terminal: functions are counted up to at most their number, and the line is erased."""
+    code = (
+        "import sys; sys.stderr.isatty = lambda: True; import ccmem.kernels.jit as j; j._SLOW_COMPILE_SECONDS = 0.0;"
+        "import numpy as np; from ccmem.kernels.update import renormalising_move as f;"
+        "f(np.array([1.0, 0.0]), np.array([0.0, 2.0]), 0.5, 0.5, 0.0)"
+    )
+    lines = run(code, PACKAGE.parent, tmp_path).stderr.split("\x1b[K")[1:]
+    counts = [[int(n) for n in re.findall(r"(\d+) of (\d+) functions, now \w+", line)[0]] for line in lines if line.strip()]
+    assert len(counts) > 1
+    assert all(done < total == counts[0][1] for done, total in counts)
+    assert [done for done, _ in counts] == sorted(done for done, _ in counts)
+    assert lines[-1] == "" != lines[0]
 
 
 @needs_jit

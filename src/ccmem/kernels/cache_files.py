@@ -1,8 +1,10 @@
 """Files of compiled kernels: optional, verified by a digest, in a folder that no other user can write to.
 
 numba's file cache checks only the source file of a kernel, so editing a helper in another file can leave a stale
-kernel. Here the name of the cache folder is a digest of the source file and of all package files that it imports: any
-change selects a new folder.
+kernel, and the path of the source, so that each environment compiles again. Here the name of the cache folder is a
+digest of the source file, of all package files that it imports and of the versions of Python, numpy, numba and
+llvmlite; the index inside lists argument types, processor and its features. Any change selects another kernel, and all
+environments of a user with the same versions share theirs.
 
 The files are pickles, which can execute any code when they are loaded. A folder that belongs to another user, or that
 others can write to, is therefore not used. A failure of the cache is never an error: kernels are compiled instead.
@@ -91,6 +93,22 @@ def warn_once(problem: str) -> None:
         f"{problem}, or name another folder (CCMEM_KERNEL_CACHE); until then every process compiles its kernels",
         stacklevel=2,
     )
+
+
+class KernelFolder(caching._CacheLocator):  # type: ignore[misc]
+    """Place of a kernel's cache files for numba, which does not depend on the place of the source."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._line, self._folder = function.__code__.co_firstlineno, folder
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
 
 
 class KernelFiles(caching.IndexDataCacheFile):  # type: ignore[misc]

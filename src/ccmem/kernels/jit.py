@@ -10,8 +10,10 @@ import gc
 import pickle
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -20,7 +22,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
-from ccmem.kernels.cache_files import KernelFiles, cache_of, cache_root, warn_once
+from ccmem.kernels.cache_files import KernelFiles, KernelFolder, cache_of, cache_root, warn_once
 from ccmem.kernels.lean import LeanPasses, work_skipped
 from ccmem.kernels.reference import by_reference
 
@@ -90,14 +92,10 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         folder = cache_of(self.py_func.__code__.co_filename)
         if folder is None:
             return
-        previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)  # read once, while the cache object is created
         try:
-            self._cache = _KernelCache(self.py_func)
-        except (OSError, RuntimeError) as problem:  # numba tests write access
+            self._cache = _KernelCache(self.py_func, folder)
+        except (OSError, RuntimeError) as problem:
             warn_once(f"kernels cannot be kept in {folder.parent} ({problem}): make room there")
-        finally:
-            numba.config.CACHE_DIR = previous
 
     # Methods that numba calls when it compiles a caller
 
@@ -110,6 +108,10 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
 class _StoredKernel(caching.CompileResultCacheImpl):  # type: ignore[misc]
     """Cached form of a kernel, without the environments that only errors inside numba's functions need."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._locator = KernelFolder(function, folder)
+        self._filename_base = self.get_filename_base(f"{folder.name.split('-')[0]}.{function.__qualname__}", "")
 
     def reduce(self, result: Any) -> Any:
         *kept, environments = result._reduce()
@@ -124,12 +126,13 @@ class _StoredKernel(caching.CompileResultCacheImpl):  # type: ignore[misc]
 class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
     """numba's cache without the eager loading of the compiler, which takes longer than loading a kernel."""
 
-    _impl_class = _StoredKernel
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = KernelFiles(self._cache_path, self._impl.filename_base, stamp)
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._name, self._py_func = repr(function), function
+        self._impl = _StoredKernel(function, folder)
+        self._impl.locator.ensure_cache_path()
+        self._cache_path = str(folder)
+        self._cache_file = KernelFiles(self._cache_path, self._impl.filename_base, folder.name)
+        self.enable()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the stored kernel, or None; files that cannot be loaded, for any reason, are removed."""
@@ -247,35 +250,64 @@ def compiled_for(function: Function, *arguments: Any) -> Function:
     return function.compile(tuple(map(numba.typeof, arguments))) if JIT_ENABLED else function  # type: ignore[attr-defined]
 
 
-class _SayWhenSlow(event.Listener):  # type: ignore[misc]
-    """Listener that reports, once per process, that a slow compilation is the cause of a delay."""
+def _count_functions(function: Callable[..., Any]) -> int:
+    """Return the number of functions that a kernel is compiled from: itself and the parts it may call."""
+    found, waiting = {function}, [function]
+    while waiting:
+        caller = waiting.pop()
+        parts = {getattr(caller.__globals__.get(name), "py_func", None) for name in caller.__code__.co_names}
+        new = parts - found - {None}
+        found |= new
+        waiting += new
+    return len(found)
+
+
+class _Progress(event.Listener):  # type: ignore[misc]
+    """Listener that reports a slow compilation: its progress on a terminal, elsewhere one line per process."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
-        self._depth = 0
+        self._depth = self._done = self._all = 0
+        self._began = 0.0
         self._said = False
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if self._said or not (function.__module__ or "").startswith("ccmem."):
+        if not (function.__module__ or "").startswith("ccmem."):
             return
         self._depth += 1
         if self._depth == 1:
-            self._timer = threading.Timer(_SLOW_COMPILE_SECONDS, self._say)
-            self._timer.daemon = True
-            self._timer.start()
+            self._done, self._all, self._began = 0, _count_functions(function), time.monotonic()
+            if not self._said:
+                self._timer = threading.Timer(_SLOW_COMPILE_SECONDS, self._say)
+                self._timer.daemon = True
+                self._timer.start()
+        if sys.stderr.isatty() and time.monotonic() - self._began > _SLOW_COMPILE_SECONDS:
+            text = f"compiling kernels ({_how_often()}): {self._done} of {self._all} functions, now {function.__name__}"
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
 
     def on_end(self, event: Any) -> None:
-        if self._depth and (event.data["dispatcher"].py_func.__module__ or "").startswith("ccmem."):
-            self._depth -= 1
-            if self._depth == 0 and self._timer is not None:
+        if not self._depth or not (event.data["dispatcher"].py_func.__module__ or "").startswith("ccmem."):
+            return
+        self._depth -= 1
+        self._done += 1
+        if self._depth == 0:
+            if self._timer is not None:
                 self._timer.cancel()
+            if sys.stderr.isatty() and time.monotonic() - self._began > _SLOW_COMPILE_SECONDS:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
 
     def _say(self) -> None:
-        self._said = True
-        kept = "once per machine" if cache_root() is not None else "every time: the kernel cache cannot be written"
-        print(f"ccmem: compiling kernels for this processor ({kept}) ...", file=sys.stderr, flush=True)
+        if not sys.stderr.isatty():
+            self._said = True
+            print(f"ccmem: compiling kernels for this processor ({_how_often()}) ...", file=sys.stderr, flush=True)
+
+
+def _how_often() -> str:
+    return "once per machine" if cache_root() is not None else "every time: the kernel cache cannot be written"
 
 
 if JIT_ENABLED:
-    event.register("numba:compile", _SayWhenSlow())
+    event.register("numba:compile", _Progress())

@@ -89,7 +89,9 @@ def _has_array_expressions(state: Any) -> bool:
     """True if an expression of the function has an array as its value."""
     for block in state.func_ir.blocks.values():
         for line in block.find_insts(ir.Assign):
-            if isinstance(line.value, ir.Expr) and line.value.op in ("binop", "inplace_binop", "unary", "call"):
-                if isinstance(state.typemap[line.target.name], types.Array):
-                    return True
+            is_expression = isinstance(line.value, ir.Expr) and line.value.op in (
+                "binop", "inplace_binop", "unary", "call",
+            )  # fmt: skip
+            if is_expression and isinstance(state.typemap[line.target.name], types.Array):
+                return True
     return False

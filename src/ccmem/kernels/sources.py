@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import llvmlite
 import numba
+import numpy as np
 
+_VERSIONS = sys.version, np.__version__, numba.__version__, llvmlite.__version__
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^(?:from (ccmem[\w.]*) import (\([^)]*\)|.*)|import (ccmem[\w.]*))", re.MULTILINE)
 
 
 def source_digest(*places: str | Path) -> str:
     """Return a digest of the source of these modules or files and their imports, as 16 hexadecimal digits."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(repr(_VERSIONS).encode())
     for file in source_files(*places):
         digest.update(file.name.encode() + b"\0" + _content(file))
     return digest.hexdigest()[:16]
