@@ -255,8 +255,8 @@ def _count_functions(function: Callable[..., Any]) -> int:
     found, waiting = {function}, [function]
     while waiting:
         caller = waiting.pop()
-        parts = {getattr(caller.__globals__.get(name), "py_func", None) for name in caller.__code__.co_names}
-        new = parts - found - {None}
+        named = [caller.__globals__.get(name) for name in caller.__code__.co_names]
+        new = {part.py_func for part in named if isinstance(part, _Kernel)} - found
         found |= new
         waiting += new
     return len(found)
