@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "streams and learner": (
         ("io.streams.csv", "io.streams.ndjson", "io.streams.lines", "io.streams.progress", "io.streams.tables",
-         "io.streams.files",
+         "io.streams.files", "io.streams.schema",
          "io.streams.arrays", "io.streams.prefetch", "app.learner", "app.events_file", "layers.scaling"),
         ("tests/io/streams/test_lines.py", "tests/io/streams/test_files.py", "tests/app/commands/test_hostile.py",
          "tests/app/commands/test_living.py", "tests/app/test_learner.py"),
@@ -38,8 +38,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/readout/test_modal.py", "tests/core/test_locking.py", "tests/readout"),
     ),
     "commands and data sets": (
-        ("app.commands.learn", "app.commands.predict", "app.commands._inspect_text", "app.commands.datasets",
-         "paper.datasets.cache",
+        ("app.commands.learn", "app.commands.predict", "app.commands._shared", "app.commands._inspect_text",
+         "app.commands.datasets", "paper.datasets.cache",
          "paper.datasets.idx", "core.parameters", "base.validation", "io.streams.sources", "layers.stack",
          "layers.window", "readout.metric", "base.estimator"),
         ("tests/app/commands/test_hostile.py", "tests/core/test_locking.py"),
