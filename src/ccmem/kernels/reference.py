@@ -24,7 +24,7 @@ class Reference(types.Type):  # type: ignore[misc]
     def __init__(self, content: Any) -> None:
         self.content = content
         digest = hashlib.sha256(str(content).encode()).hexdigest()[:16]  # numba puts names into every symbol
-        super().__init__(name=f"{content.instance_class.__name__}_{digest}")
+        super().__init__(name=f"{content.instance_class.__name__}({digest})")
 
     @property
     def key(self) -> Any:
