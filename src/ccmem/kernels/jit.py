@@ -1,7 +1,7 @@
 """Compilation of ccmem: one decorator, a cache that cannot become stale, and a notice when compiling is slow.
 
-Private parts of numba are used only here, in :mod:`ccmem.kernels.cache_files` and in :mod:`ccmem.kernels.lanes`;
-pyproject.toml restricts numba to the versions that have them.
+Private parts of numba are used only here and in the modules ``cache_files``, ``lean`` and ``lanes`` of
+:mod:`ccmem.kernels`; pyproject.toml restricts numba to the versions that have them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba import types
 from numba.core import caching, compiler, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
@@ -24,7 +25,6 @@ from numba.core.runtime import rtsys
 
 from ccmem.kernels.cache_files import KernelFiles, KernelFolder, cache_of, cache_root, warn_once
 from ccmem.kernels.lean import LeanPasses, work_skipped
-from ccmem.kernels.reference import by_reference
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -100,7 +100,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     # Methods that numba calls when it compiles a caller
 
     def get_call_template(self, arguments: Any, keywords: Any) -> Any:
-        return self._part.get_call_template(tuple(map(by_reference, arguments)), keywords)
+        return self._part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
 
     def get_overload(self, signature: Any) -> Any:
         return self._part.get_overload(signature)
