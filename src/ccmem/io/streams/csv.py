@@ -9,7 +9,7 @@ next line is the next row.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from ccmem.core.typing import IntArray
 from ccmem.io.streams import lines, records
 from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, is_number, is_ordinary
 from ccmem.io.streams.dialect import SHOWN_LINES, Dialect, lay_out, sniff_delimiter
-from ccmem.io.streams.lines import Block, LineTable, Read
+from ccmem.io.streams.lines import Block, LineTable
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
-from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, infer, read_times
+from ccmem.io.streams.schema import SAMPLE_ROWS, Column, infer, read_times
 from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
 
 _AFTER_A_FAULT = 1 << 12
@@ -33,22 +33,13 @@ _RETURN = ord("\r")
 class CSVTable(LineTable):
     """A CSV file or pipe."""
 
-    def __init__(
-        self,
-        file: str,
-        read: Read,
-        seek: Callable[[int], Any] | None,
-        close: Callable[[], Any],
-        hold: bool = False,
-        rules: Rules = Rules(),  # noqa: B008
-    ) -> None:
-        """Open a text table; its layout and the roles of its columns are inferred from the first rows."""
-        super().__init__(file, read, seek, close, hold)
-        self._delimiter = ","
-        self._encoding = "utf-8"
-        self._after_fault = False
-        self._rules = rules
-        self.dialect: Dialect | None = None
+    dialect: Dialect | None = None
+    _delimiter = ","
+    _encoding = "utf-8"
+    _after_fault = False
+
+    def _open(self) -> None:
+        rules = self._rules
         if not self._begin():
             return
         sample, held = self._sample()

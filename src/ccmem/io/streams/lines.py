@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.io.streams.schema import Schema, read_times
+from ccmem.io.streams.schema import Rules, Schema, read_times
 from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
 from ccmem.io.streams.timestamps import UNITS
 
@@ -46,9 +46,17 @@ class LineTable:
     in_place = True
 
     def __init__(
-        self, file: str, read: Read, seek: Callable[[int], Any] | None, close: Callable[[], Any], hold: bool = False
+        self,
+        file: str,
+        read: Read,
+        seek: Callable[[int], Any] | None,
+        close: Callable[[], Any],
+        hold: bool = False,
+        rules: Rules = Rules(),  # noqa: B008
     ) -> None:
+        """Open a table; its layout and the roles of its columns are inferred from the first rows."""
         self._file, self._read, self._seek, self.close, self._hold = file, read, seek, close, hold
+        self._rules = rules
         self.columns, self.single, self.schema = [], set(), Schema([])
         self.text_labels: bool | None = None
         self.has_rows = False
@@ -59,6 +67,11 @@ class LineTable:
         self._without_end = 0  # length of the prefix known to hold no line end
         self._body = 0
         self._finished = False
+        self._open()
+
+    def _open(self) -> None:
+        """Read the first rows; set ``columns``, ``schema`` and ``has_rows``."""
+        raise NotImplementedError
 
     @property
     def held_back(self) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.lines import Block, LineTable, Read, Records, line_ends
-from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, infer
+from ccmem.io.streams.lines import Block, LineTable, Records, line_ends
+from ccmem.io.streams.schema import SAMPLE_ROWS, infer
 from ccmem.io.streams.tables import Batch, Columns, SourceError
 
 
@@ -21,31 +20,21 @@ class NDJSONTable(LineTable):
 
     open_ended = True
 
-    def __init__(
-        self,
-        file: str,
-        read: Read,
-        seek: Callable[[int], Any] | None,
-        close: Callable[[], Any],
-        hold: bool = False,
-        rules: Rules = Rules(),  # noqa: B008
-    ) -> None:
-        """Open an NDJSON file; the roles of its columns are inferred from the first rows."""
-        super().__init__(file, read, seek, close, hold)
+    def _open(self) -> None:
         seen = b""
         found: list[dict[str, Any]] = []
         while len(found) < SAMPLE_ROWS and (block := self._block()) is not None:
             seen += block.data
             found += itertools.islice(filter(None, map(_object_in, block.data.split(b"\n"))), SAMPLE_ROWS - len(found))
-        if not seen and not (hold and self._pending):
-            raise SourceError(f"{file} is empty; an NDJSON file holds one JSON object a line")
+        if not seen and not (self._hold and self._pending):
+            raise SourceError(f"{self._file} is empty; an NDJSON file holds one JSON object a line")
         if not found and seen.strip():
-            raise SourceError(f"{file} holds no JSON object in its first lines; NDJSON has one a line")
+            raise SourceError(f"{self._file} holds no JSON object in its first lines; NDJSON has one a line")
         self._restart(seen + bytes(self._pending), 0)
         self.has_rows = bool(found)
         self.columns = list(dict.fromkeys(name for record in found for name in record))
         sample = {name: _sampled([record.get(name) for record in found]) for name in self.columns}
-        self.schema = infer(sample, rules, CellFormat(missing=rules.missing))
+        self.schema = infer(sample, self._rules, CellFormat(missing=self._rules.missing))
 
     def _parse_fast(self, block: Block, columns: Columns) -> Batch | None:
         try:
