@@ -17,7 +17,7 @@ DRAWS = 5
 EVERY = 50
 """Rows from one labelled window to the next, for all classifiers but the stack, and for drawing labels."""
 CONFIRMED = (8, 9, 10)
-"""People whose recordings the "new person" rows are scored on; the settings were chosen on the others."""
+"""People whose recordings the "new person" rows are scored on. The spans were chosen with all ten people."""
 FRONTS: dict[str, Callable[..., Any]] = {"WindowLayer": WindowLayer, "ShapeLayer": ShapeLayer}
 
 
