@@ -84,7 +84,7 @@ def _scaled(model: Any) -> Any:
 
 OURS: dict[str, Callable[[], Any]] = {
     "ModalClassifier(AdaptiveCCM())": lambda: ccmem.ModalClassifier(ccmem.AdaptiveCCM()),
-    "ModalClassifier(AdaptiveCCM(), n_winners=3)": lambda: ccmem.ModalClassifier(ccmem.AdaptiveCCM(), n_winners=3),
+    "ModalClassifier(AdaptiveCCM(), vote_span=32)": lambda: ccmem.ModalClassifier(ccmem.AdaptiveCCM(), vote_span=32),
     "DiscriminantClassifier()": lambda: ccmem.DiscriminantClassifier(),
     "DiscriminantClassifier(priors='stream')": lambda: ccmem.DiscriminantClassifier(priors="stream"),
     "DiscriminantClassifier(autoregressive=True)": lambda: ccmem.DiscriminantClassifier(autoregressive=True),
