@@ -9,6 +9,7 @@ import numpy as np
 from ccmem.kernels import plain
 from ccmem.models.adaptive import state as names
 from ccmem.models.adaptive.cold import decide, drift_scales, list_members
+from ccmem.models.adaptive.hot import LEAST
 
 TINY = names.TINY
 
@@ -54,19 +55,25 @@ class Naive:
         phi = np.minimum(np.maximum(phi, 0.0) * n / (n + self.q.prior_count), 0.95)
         return phi * (1 - phi**w) / (w * (1 - phi)) if w > 1 else phi
 
+    def freedom(self) -> Any:
+        """Degrees of freedom of every feature: observations, discounted for the correlation of residuals."""
+        q, s, n = self.q, self.state.stream, self.value("WATCHED")
+        one = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)[:, 0]
+        left = np.maximum(s[names.RESIDUAL : names.RESIDUAL + 2], 0) * n / (n + q.prior_count) / np.maximum(one, 0.01)
+        left = np.minimum(left, 0.95)
+        return q.prior_count + min(n, q.stream_span) * (1 - left) / (1 + left)
+
     def bayes_factors(self, i: int, home: bool = False) -> Any:
         """Bayes factor of every feature for the latest 2^i batches."""
         q, s, w = self.q, self.state.stream, 1 << i
-        n, age, kept = self.value("WATCHED", "AGE", "KEPT")
+        age, kept = self.value("AGE", "KEPT")
         error, level = self.noise()
         level = s[names.HOME : names.HOME + 2] if home else level
         window = np.array(self.ring[:w])
         x = window[:, :2] - level
-        shift = np.zeros_like(level)
         if kept >= w and not home:
             mean, predicted = x.mean(axis=0), self.phi(w) * (self.ring[w][:2] - level)
-            shift = np.where(mean * predicted <= 0, 0.0, np.where(abs(predicted) < abs(mean), predicted, mean))
-        x = x - shift
+            x = x - np.where(mean * predicted <= 0, 0.0, np.where(abs(predicted) < abs(mean), predicted, mean))
         away = x.mean(axis=0)
         if w > 1:
             order = np.argsort(-abs(x), axis=0, kind="stable")
@@ -75,23 +82,19 @@ class Naive:
         own = np.stack([(window[:, 1] ** 2).sum(axis=0) / q.batch, window[:, 2].sum(axis=0)]) / w**2
         one = error + q.rounding * level**2 + TINY
         variance = np.maximum(drift_scales(self.state, q)[:, i] * one * (1 + w / age), own)
-        drift = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)[:, 0]
-        left = np.maximum(s[names.RESIDUAL : names.RESIDUAL + 2], 0) * n / (n + q.prior_count) / np.maximum(drift, 0.01)
-        left = np.minimum(left, 0.95)
-        nu, tau = 2 + n * (1 - left) / (1 + left), 1 + q.prior_scale
+        nu, tau = self.freedom(), 1 + q.prior_scale
         z2 = np.minimum(away**2 / variance, 1e12)
         return np.exp(np.minimum((nu + 1) / 2 * np.log((nu + z2) / (nu + z2 / tau)) - np.log(tau) / 2, 60.0))
 
     def evidence(self, i: int, home: bool = False) -> tuple[float, float]:
         """Evidence of all features, and the mixture statistic."""
-        q, scalars, n = self.q, self.state.scalars, self.value("WATCHED")
+        q, scalars = self.q, self.state.scalars
         factors = self.bayes_factors(i, home).ravel()
         share = len(factors) ** -0.5
         mixture = float(np.log(1 - share + share * factors).sum())
-        x = (mixture - max(scalars[names.MEAN], scalars[names.MEAN + i])) / max(
-            1.0, q.mixture_scale * self.deviation(i)
-        )
-        k = n / 2 + 2
+        mean = max(scalars[names.MEAN], scalars[names.MEAN + i] if scalars[names.COUNT + i] else -np.inf)
+        x = (mixture - mean) / max(1.0, q.mixture_scale * self.deviation(i))
+        k = scalars[names.COUNT] / 2 + 2
         return max(float(np.log(factors.mean())), k * np.log(1 + x / k) if x > 0 else x), mixture
 
     def deviation(self, i: int) -> float:
@@ -118,25 +121,25 @@ class Naive:
         waiting, n, age = int(self.value("WAITING")), self.value("WATCHED"), self.value("AGE")
         error, level = self.noise()
         one = error + q.rounding * level**2 + TINY
-        unit, drift = one * (1 + 1 / age), s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)
+        drift = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)
         scales, spans = drift_scales(self.state, q), min(n + 1, q.stream_span)
         oldest, second, third = (self.ring[waiting - k][:2] - level for k in range(3))
-        weights = {w: self.phi(w) for w in (1, 2, 4, 8)}
+        weights = {w: self.phi(w) for w in (1, 2, 4)}
+        cap, gain = q.cap * (1 + 1 / max(n, 1e-6)), np.where(error > 0, 1 / spans, 0.0)
         for i in range(3):
             w = 1 << i
-            if w > waiting:
-                drift[:, i] = drift[:, i - 1]
-                continue
             away = np.mean([b[:2] - level for b in self.ring[waiting - w : waiting]], axis=0)
             predicted = weights[w] * oldest
             away = away - np.where(away * predicted <= 0, 0.0, np.where(abs(predicted) < abs(away), predicted, away))
-            square = np.minimum(away**2 / (one * (1 + w / age)), q.cap * scales[:, i])
-            drift[:, i] += (square - drift[:, i]) / spans
+            square = np.minimum(away**2 / (one * (1 + w / age)), cap * scales[:, i])
+            drift[:, i] += (square - drift[:, i]) * gain
+            scales = drift_scales(self.state, q)  # those of longer windows are at least as large as white noise
+        unit = one * (1 + 1 / age)
         limit = 4 * np.sqrt(np.maximum(drift[:, 0], 1) * unit)
         a, b = np.clip(oldest, -limit, limit), np.clip(second, -limit, limit)
         ends = [np.clip(y - weights[1] * x, -limit, limit) for x, y in ((oldest, second), (second, third))]
         for row, term in ((names.PRODUCT, a * b), (names.POWER, a * a), (names.RESIDUAL, ends[0] * ends[1])):
-            s[row : row + 2] += (term / unit - s[row : row + 2]) / spans
+            s[row : row + 2] += (term / unit - s[row : row + 2]) * gain
         block = int(self.value("POINTER"))
         levels, noise, sway = names.block_values(self.state, block)
         span, old = min(self.state.ages[block] + 1, q.block_span), self.ring[waiting]
@@ -219,7 +222,7 @@ class Naive:
             w = 1 << i
             if waiting >= w - 1 and (w < names.RING or c[names.N_BATCHES] % 2 == 0):
                 evidence, mixtures[i] = self.evidence(i)
-                if n >= names.RING:
+                if n >= LEAST:
                     most = max(most, evidence)
                     if w > 1 and evidence > q.threshold:
                         scalars[names.EVIDENCE], c[names.WINDOW], c[names.FRESH] = evidence, w, w - 1

@@ -100,7 +100,7 @@ def drift_scales(state: Any, settings: Any) -> FloatArray:
     share, white = n / (n + settings.prior_count), 0.5 ** np.arange(WINDOWS)[:, None]
     measured = state.stream[DRIFT : DRIFT + 2 * MEASURED].reshape(2, MEASURED, -1)
     ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], TINY), 0.5, 1.0)
-    learned = np.concatenate([measured, ratio * measured[:, 2:]], axis=1)
+    learned = np.maximum(np.concatenate([measured, ratio * measured[:, 2:]], axis=1), white * measured[:, :1])
     return np.maximum(share * learned + (1.0 - share) * white, white)
 
 
@@ -148,7 +148,7 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> Float
     nu = 5.0 + np.minimum(age[:, 0, 0], float(counters[WATCHED]))
     found = np.empty(blocks)
     evidence_of(
-        found, z2, nu, silent, state.scalars, _window(n), float(counters[WATCHED]), settings.prior_scale,
+        found, z2, nu, silent, state.scalars, _window(n), settings.prior_scale,
         settings.mixture_prior, settings.mixture_scale,
     )  # fmt: skip
     return found

@@ -30,10 +30,11 @@ def bayes_factor(z2: float, nu: float, prior_scale: float) -> float:
 
 
 @kernel_apart
-def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, prior_scale: float) -> None:
+def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatArray, prior_scale: float) -> None:
     """Fill ``out`` with Bayes factors by series whose relative error is below 1e-6; -1 where the series do not hold.
 
-    Logarithm and exponential of the C library would take longer than all the rest of the rule.
+    Logarithm and exponential of the C library would take longer than all the rest of the rule. A column without
+    readings (negative ``noise``) has the factor 1.
     """
     inverse, half = 1.0 / (1.0 + prior_scale), 0.5 * math.log(1.0 + prior_scale)
     for j in range(out.shape[0]):
@@ -44,32 +45,39 @@ def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, prior_scale: 
         power = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0 + y / 720.0)))))
         power *= power
         power *= power
-        out[j] = power * power if max(5.0 * s, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
+        factor = power * power if max(5.0 * s, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
+        out[j] = factor if noise[j] >= 0.0 else 1.0
 
 
 @kernel_in_place
 def totals(
-    factors: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatArray, features: float, prior_scale: float
+    factors: FloatArray, z2: FloatArray, nu: FloatArray, share: float, prior_scale: float
 ) -> tuple[float, float]:
-    """Return sum and log mixture of Bayes factors; columns without readings (negative ``noise``) do not count."""
-    share, total, mixture, product = 1.0 / math.sqrt(features), 0.0, 0.0, 1.0
+    """Return sum and log mixture of Bayes factors; ``share`` is that of columns expected to change."""
+    rest, total, mixture, product = 1.0 - share, 0.0, 0.0, 1.0
     for j in range(factors.shape[0]):
-        factor = factors[j]
-        if factor < 0.0:
-            factor = bayes_factor(z2[j], nu[j], prior_scale)
-        if noise[j] >= 0.0:
-            total += factor
-            product *= 1.0 - share + share * factor
-            if product > 1e250 or product < 1e-250:
-                mixture += math.log(product)
-                product = 1.0
+        if factors[j] < 0.0:
+            factors[j] = bayes_factor(z2[j], nu[j], prior_scale)
+    last = factors.shape[0] - factors.shape[0] % 4
+    for j in range(0, last, 4):  # four at a time: a single chain of products would wait for each
+        a, b, c, d = factors[j], factors[j + 1], factors[j + 2], factors[j + 3]
+        total += (a + b) + (c + d)
+        product *= ((rest + share * a) * (rest + share * b)) * ((rest + share * c) * (rest + share * d))
+        if product > 1e150 or product < 1e-250:
+            mixture += math.log(product)
+            product = 1.0
+    for j in range(last, factors.shape[0]):
+        total += factors[j]
+        product *= rest + share * factors[j]
     return total, mixture + math.log(product)
 
 
 @kernel_in_place
 def at_rest(scalars: FloatArray, window: int, prior: float) -> tuple[float, float]:
     """Return mean and standard deviation of the mixture at rest: the larger of those of one batch and of a window."""
-    mean, most = max(scalars[MEAN], scalars[MEAN + window]), 0.0
+    mean, most = scalars[MEAN], 0.0
+    if scalars[COUNT + window] > 0.0:
+        mean = max(mean, scalars[MEAN + window])
     for i in (0, window):
         n = scalars[COUNT + i]
         most = max(most, (n * scalars[VARIANCE + i] + _PRIOR_COUNT * prior) / (n + _PRIOR_COUNT))
@@ -80,7 +88,10 @@ def at_rest(scalars: FloatArray, window: int, prior: float) -> tuple[float, floa
 def combined(
     total: float, mixture: float, features: float, mean: float, deviation: float, n: float, scale: float
 ) -> float:
-    """Return the evidence of all features: ``total`` of the Bayes factors, and the log ``mixture``."""
+    """Return the evidence of all features: ``total`` of the Bayes factors, and the log ``mixture``.
+
+    Mean and deviation of the mixture at rest are known from ``n`` batches.
+    """
     x, k = (mixture - mean) / max(1.0, scale * deviation), 0.5 * n + 2.0
     calibrated = k * math.log(1.0 + x / k) if x > 0.0 else x
     return max(math.log(total / features), calibrated)
@@ -88,18 +99,17 @@ def combined(
 
 @kernel_in_place
 def evidence_of(
-    found: FloatArray, z2: FloatArray, nu: FloatArray, silent: BoolArray, scalars: FloatArray, window: int, n: float,
+    found: FloatArray, z2: FloatArray, nu: FloatArray, silent: BoolArray, scalars: FloatArray, window: int,
     prior_scale: float, mixture_prior: float, scale: float,
 ) -> None:  # fmt: skip
-    """Fill ``found`` with the evidence of every row of squared z-scores; ``silent`` features do not count."""
+    """Fill ``found`` with the evidence of every row of squared z-scores; ``silent`` features have the factor 1."""
     features = float(z2.shape[1])
     share = 1.0 / math.sqrt(features)
     mean, deviation = at_rest(scalars, window, mixture_prior * features)
     for k in range(z2.shape[0]):
         total = mixture = 0.0
         for j in range(z2.shape[1]):
-            if not silent[k, j]:
-                factor = bayes_factor(z2[k, j], nu[k], prior_scale)
-                total += factor
-                mixture += math.log(1.0 - share + share * factor)
-        found[k] = combined(max(total, 1e-300), mixture, features, mean, deviation, n, scale)
+            factor = 1.0 if silent[k, j] else bayes_factor(z2[k, j], nu[k], prior_scale)
+            total += factor
+            mixture += math.log(1.0 - share + share * factor)
+        found[k] = combined(max(total, 1e-300), mixture, features, mean, deviation, scalars[COUNT], scale)

@@ -45,6 +45,7 @@ from ccmem.models.adaptive.state import (
     SUMS,
     SWAY,
     TINY,
+    TOTAL,
     VARIANCE,
     WAITING,
     WATCHED,
@@ -52,37 +53,40 @@ from ccmem.models.adaptive.state import (
     WINDOWS,
 )
 
+EARLY = 4
+"""Batches after which a batch is learned while the stream is young."""
+LEAST = 3
+"""Observations of the drift scales that a test needs; degrees of freedom keep early tests cautious."""
 _MOST_CORRELATED = 0.95
-"""Cap on lag-1 correlations: the prediction of a random walk would divide by 0."""
+"""Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
 _OUTLIER = 4.0
 """Deviations are clipped at this number of standard deviations while correlations are learned."""
-_NONE = 1e15
-"""Mixture statistic of a window that was not evaluated."""
 
 
 @kernel_apart
-def gather(
-    away: FloatArray, own: FloatArray, values: FloatArray, errors: FloatArray, level: FloatArray, squared: float
-) -> None:
-    """Add the deviations of a batch from a level, and its error variances (squares of ``errors`` times ``squared``)."""
-    for j in range(away.shape[0]):
-        away[j] += values[j] - level[j]
-        own[j] += errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
-
-
-@kernel_in_place
-def correlation(product: float, power: float, t: float) -> float:
-    """Return a lag-1 correlation, shrunk by ``t``, between 0 and its cap."""
-    return min(max(product, 0.0) * t / max(power, TINY), _MOST_CORRELATED)
+def extend(
+    total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray, higher: FloatArray,
+    values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
+) -> None:  # fmt: skip
+    """Add a batch to a window: its deviation from a level, its error variance, and the two extremes on each side."""
+    for j in range(total.shape[0]):
+        x = values[j] - level[j]
+        high[j] = max(high[j], min(higher[j], x))
+        higher[j] = max(higher[j], x)
+        low[j] = min(low[j], max(lower[j], x))
+        lower[j] = min(lower[j], x)
+        total[j] += x
+        error[j] += errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
 
 
 @kernel_in_place
 def forecast(phi: float, i: int) -> float:
     """Return the weight of a deviation in the prediction of the mean of the 2^i batches after it."""
-    power, w = phi, float(1 << i)
+    weight = phi
     for _ in range(i):
-        power *= power
-    return phi * (1.0 - power) / (w * (1.0 - phi))
+        weight *= 0.5 * (1.0 + phi)
+        phi *= phi
+    return weight
 
 
 @kernel_in_place
@@ -92,100 +96,124 @@ def nearest(mean: float, prediction: float) -> float:
     return near if mean * prediction > 0.0 else 0.0
 
 
+@kernel_in_place
+def trimmed(mean: float, w: float, low: float, lower: float, high: float, higher: float) -> float:
+    """Return the mean deviation of w batches, the furthest replaced by the second furthest.
+
+    If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change.
+    """
+    above = abs(higher) >= abs(lower)
+    top, inner, outer = higher if above else lower, high if above else low, lower if above else higher
+    second = inner if abs(inner) >= abs(outer) else outer
+    return mean + ((second if second * top > 0.0 else 0.0) - top) / w
+
+
+@kernel_in_place
+def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
+    """Return the drift scale of 2^i batches, shrunk towards white noise; that of eight continues the last doubling.
+
+    It never falls faster than that of white noise: where batches alternate, trimming undoes their cancellation.
+    """
+    white = 1.0 / (1 << i)
+    scale = one if i == 0 else two if i == 1 else four
+    if i == MEASURED:
+        scale = max(0.5, min(1.0, four / max(two, TINY))) * four
+    return max(t * max(scale, one * white) + (1.0 - t) * white, white)
+
+
 @kernel_apart
-def predict(
-    shift: FloatArray, away: FloatArray, before: FloatArray, level: FloatArray, product: FloatArray, power: FloatArray,
-    t: float, i: int,
+def prepare(
+    unit: FloatArray, nu: FloatArray, phi: FloatArray, noise: FloatArray, level: FloatArray, one: FloatArray,
+    product: FloatArray, power: FloatArray, residual: FloatArray, settings: Any, n: float,
 ) -> None:  # fmt: skip
-    """Set ``shift`` to the part of the window's mean deviation that the batch before the window predicts."""
-    w = float(1 << i)
-    for j in range(shift.shape[0]):
-        weight = forecast(correlation(product[j], power[j], t), i)
-        shift[j] = nearest(away[j] / w, weight * (before[j] - level[j]))
+    """Set error variance of one batch, degrees of freedom of its estimated scale, and lag-1 correlation of batches.
 
-
-@kernel_apart
-def furthest(top: FloatArray, second: FloatArray, values: FloatArray, level: FloatArray, shift: FloatArray) -> None:
-    """Keep the two largest deviations of a window."""
-    for j in range(top.shape[0]):
-        x = values[j] - level[j] - shift[j]
-        beyond = abs(x) > abs(top[j])
-        other = top[j] if beyond else x
-        second[j] = other if abs(other) > abs(second[j]) else second[j]
-        top[j] = x if beyond else top[j]
-
-
-@kernel_apart
-def extrapolate(longest: FloatArray, shorter: FloatArray, long: FloatArray) -> None:
-    """Continue drift scales to the longest window: what one doubling did, between averaging out and not at all."""
-    for j in range(longest.shape[0]):
-        longest[j] = max(0.5, min(1.0, long[j] / max(shorter[j], TINY))) * long[j]
+    n squares whose lag-1 correlation is c are worth n (1 - c) / (1 + c) independent ones.
+    """
+    t, observations = n / (n + settings.prior_count), min(n, settings.stream_span)
+    for j in range(unit.shape[0]):
+        unit[j] = max(noise[j], 0.0) + settings.rounding * level[j] * level[j] + TINY
+        phi[j] = min(max(product[j], 0.0) * t / max(power[j], TINY), _MOST_CORRELATED)
+        left = min(max(residual[j], 0.0) * t / max(one[j], 0.01), _MOST_CORRELATED)
+        nu[j] = settings.prior_count + observations * (1.0 - left) / (1.0 + left)
 
 
 @kernel_apart
 def weigh(
-    z2: FloatArray, nu: FloatArray, shift: FloatArray, top: FloatArray, second: FloatArray, noise: FloatArray,
-    level: FloatArray, drift: FloatArray, residual: FloatArray, drift_of_one: FloatArray, settings: Any, n: float,
-    age: float, i: int,
+    z2: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
+    higher: FloatArray, before: FloatArray, level: FloatArray, phi: FloatArray, unit: FloatArray, one: FloatArray,
+    two: FloatArray, four: FloatArray, t: float, age: float, i: int, predicted: float,
 ) -> None:  # fmt: skip
-    """Turn sums of deviations (``z2``) and of errors (``nu``) into squared z-scores and degrees of freedom."""
-    w, t = float(1 << i), n / (n + settings.prior_count)
+    """Turn the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window."""
+    w = float(1 << i)
     for j in range(z2.shape[0]):
-        replaced = second[j] if second[j] * top[j] > 0.0 else 0.0
-        away = z2[j] / w - shift[j] + (replaced - top[j]) / w
-        unit = (noise[j] + settings.rounding * level[j] * level[j] + TINY) * (1.0 + w / age)
-        variance = max(max(t * drift[j] + (1.0 - t) / w, 1.0 / w) * unit, nu[j] / (w * w))
-        left = correlation(residual[j], max(drift_of_one[j], 0.01), t)
-        z2[j] = min(away * away / variance, MOST)
-        nu[j] = 2.0 + n * (1.0 - left) / (1.0 + left)
+        mean = total[j] / w
+        shift = nearest(mean, predicted * forecast(phi[j], i) * (before[j] - level[j]))
+        mean -= shift
+        if i > 0:
+            mean = trimmed(mean, w, low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
+        variance = drift_scale(i, one[j], two[j], four[j], t) * unit[j] * (1.0 + w / age)
+        z2[j] = min(mean * mean / max(variance, error[j] / (w * w)), MOST)
 
 
 @kernel_in_place
-def window_evidence(state: Any, settings: Any, i: int, home: bool) -> float:
-    """Return the evidence that the latest 2^i batches do not continue the block in use (or not at its ``home``).
+def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
+    """Leave sums and log mixtures of Bayes factors of the first ``windows`` windows in ``scalars``.
 
-    The mixture statistic is left in ``scalars[EVIDENCE]`` for its calibration.
+    The latest 1, 2, 4 and 8 batches are held against the reference, or only the longest against the level the block
+    began with (``home``). Columns are taken in parts, whose rows fit into the cache of the processor.
     """
-    counters, stream, block = state.counters, state.stream, state.blocks[state.counters[POINTER]]
-    z2, nu, shift, top, second = (
-        state.scratch[0],
-        state.scratch[1],
-        state.scratch[2],
-        state.scratch[3],
-        state.scratch[4],
-    )
-    latest, n, age = counters[LATEST], float(counters[WATCHED]), float(counters[AGE])
-    features, t, w = 2.0 * stream.shape[1], n / (n + settings.prior_count), 1 << i
-    total = mixture = 0.0
-    for f in range(2):
-        level = stream[HOME + f] if home else stream[REFERENCE + f]
-        for row in range(5):
-            for j in range(z2.shape[0]):
-                state.scratch[row, j] = 0.0
-        for a in range(w):
-            row = row_of(a, latest) + f
-            gather(z2, nu, stream[row], stream[row + 1], level, 1.0 / settings.batch if f == 0 else 0.0)
-        if not home and counters[KEPT] >= w:
-            before = stream[row_of(w, latest) + f]
-            predict(shift, z2, before, level, stream[PRODUCT + f], stream[POWER + f], t, i)
-        if w > 1:  # the batch that is furthest away is replaced by the second furthest, or by none
-            for a in range(w):
-                furthest(top, second, stream[row_of(a, latest) + f], level, shift)
-        one, drift = stream[DRIFT + MEASURED * f], state.scratch[5]
-        if i < MEASURED:
-            drift = stream[DRIFT + MEASURED * f + i]
-        else:
-            extrapolate(drift, stream[DRIFT + MEASURED * f + 1], stream[DRIFT + MEASURED * f + 2])
-        weigh(
-            z2, nu, shift, top, second, block[NOISE + f], level, drift, stream[RESIDUAL + f], one, settings, n, age, i,
-        )  # fmt: skip
-        bayes_factors(shift, z2, nu, settings.prior_scale)
-        some, part = totals(shift, z2, nu, block[NOISE], features, settings.prior_scale)
-        total += some
-        mixture += part
-    state.scalars[EVIDENCE] = mixture
-    mean, deviation = at_rest(state.scalars, i, settings.mixture_prior * features)
-    return combined(max(total, TINY), mixture, features, mean, deviation, n, settings.mixture_scale)
+    counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
+    block, width = state.blocks[counters[POINTER]], scratch.shape[1]
+    n, age, share = float(counters[WATCHED]), float(counters[AGE]), 1.0 / math.sqrt(2.0 * stream.shape[1])
+    t = n / (n + settings.prior_count)
+    for i in range(WINDOWS):
+        scalars[TOTAL + i] = scalars[MIXTURE + i] = 0.0
+    for begin in range(0, stream.shape[1], width):
+        end = min(begin + width, stream.shape[1])
+        part = scratch[:, : end - begin]
+        total, error, low, lower, high, higher = part[0], part[1], part[2], part[3], part[4], part[5]
+        z2, nu, phi, factors, unit = part[6], part[7], part[8], part[9], part[10]
+        for f in range(2):
+            level, drift = stream[HOME + f if home else REFERENCE + f, begin:end], DRIFT + MEASURED * f
+            one, two, four = stream[drift, begin:end], stream[drift + 1, begin:end], stream[drift + 2, begin:end]
+            noise, used = block[NOISE + f, begin:end], 0
+            prepare(
+                unit, nu, phi, noise, level, one, stream[PRODUCT + f, begin:end], stream[POWER + f, begin:end],
+                stream[RESIDUAL + f, begin:end], settings, n,
+            )  # fmt: skip
+            for j in range(end - begin):
+                total[j] = error[j] = 0.0
+                low[j] = lower[j] = np.inf
+                high[j] = higher[j] = -np.inf
+            for i in range(windows):
+                while used < 1 << i:
+                    row = row_of(used, counters[LATEST]) + f
+                    values, errors = stream[row, begin:end], stream[row + 1, begin:end]
+                    squared = (1.0 - f) / settings.batch
+                    extend(total, error, low, lower, high, higher, values, errors, level, squared)
+                    used += 1
+                if home and i < windows - 1:
+                    continue
+                predicted = 0.0 if home or counters[KEPT] < used else 1.0
+                before = stream[row_of(used, counters[LATEST]) + f, begin:end]
+                weigh(
+                    z2, total, error, low, lower, high, higher, before, level, phi, unit, one, two, four, t, age, i,
+                    predicted,
+                )  # fmt: skip
+                bayes_factors(factors, z2, nu, block[NOISE, begin:end], settings.prior_scale)
+                some, mixture = totals(factors, z2, nu, share, settings.prior_scale)
+                scalars[TOTAL + i] += some
+                scalars[MIXTURE + i] += mixture
+
+
+@kernel_in_place
+def evidence(state: Any, settings: Any, i: int) -> float:
+    """Return the evidence of a window that was evaluated."""
+    scalars, features = state.scalars, 2.0 * state.stream.shape[1]
+    mean, deviation = at_rest(scalars, i, settings.mixture_prior * features)
+    total, mixture = max(scalars[TOTAL + i], TINY), scalars[MIXTURE + i]
+    return combined(total, mixture, features, mean, deviation, scalars[COUNT], settings.mixture_scale)
 
 
 @kernel_in_place
@@ -208,38 +236,37 @@ def clipped(x: float, limit: float) -> float:
 
 @kernel_apart
 def learn_drift(
-    drift: FloatArray, away: FloatArray, oldest: FloatArray, level: FloatArray, noise: FloatArray, product: FloatArray,
-    power: FloatArray, settings: Any, n: float, age: float, span: float, i: int,
+    one: FloatArray, two: FloatArray, four: FloatArray, product: FloatArray, power: FloatArray, residual: FloatArray,
+    oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray, level: FloatArray,
+    noise: FloatArray, settings: Any, n: float, age: float, span: float,
 ) -> None:  # fmt: skip
-    """Learn the drift scale of a window from the sum of its deviations."""
-    w, t = float(1 << i), n / (n + settings.prior_count)
-    for j in range(drift.shape[0]):
-        mean = away[j] / w
-        weight = forecast(correlation(product[j], power[j], t), i)
-        mean -= nearest(mean, weight * (oldest[j] - level[j]))
-        unit = (max(noise[j], 0.0) + settings.rounding * level[j] * level[j] + TINY) * (1.0 + w / age)
-        expected = max(t * drift[j] + (1.0 - t) / w, 1.0 / w)
-        drift[j] += (min(mean * mean / unit, settings.cap * expected) - drift[j]) / span
+    """Learn drift scales from the 1, 2 and 4 batches after the oldest, and correlations of batches and of residuals.
 
-
-@kernel_apart
-def learn_correlation(
-    product: FloatArray, power: FloatArray, residual: FloatArray, drift: FloatArray, oldest: FloatArray,
-    second: FloatArray, third: FloatArray, level: FloatArray, noise: FloatArray, settings: Any, n: float, age: float,
-    span: float,
-) -> None:  # fmt: skip
-    """Learn the lag-1 correlation of deviations, and that of the residuals of their predictions."""
-    t = n / (n + settings.prior_count)
-    for j in range(product.shape[0]):
-        unit = (max(noise[j], 0.0) + settings.rounding * level[j] * level[j] + TINY) * (1.0 + 1.0 / age)
-        limit = _OUTLIER * math.sqrt(max(drift[j], 1.0) * unit)
-        phi = correlation(product[j], power[j], t)
-        x, y, z = oldest[j] - level[j], second[j] - level[j], third[j] - level[j]
-        a, b = clipped(x, limit), clipped(y, limit)
-        residuals = clipped(y - phi * x, limit) * clipped(z - phi * y, limit)
-        residual[j] += (residuals / unit - residual[j]) / span
-        product[j] += (a * b / unit - product[j]) / span
-        power[j] += (a * a / unit - power[j]) / span
+    The cap is looser while n is small: white noise is only a guess then.
+    """
+    t, cap = n / (n + settings.prior_count), settings.cap * (1.0 + 1.0 / max(n, 1e-6))
+    for j in range(one.shape[0]):
+        unit = max(noise[j], 0.0) + settings.rounding * level[j] * level[j] + TINY
+        gain = 1.0 / span if noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
+        phi = min(max(product[j], 0.0) * t / max(power[j], TINY), _MOST_CORRELATED)
+        x, y, z = oldest[j] - level[j], first[j] - level[j], second[j] - level[j]
+        away = y - nearest(y, phi * x)
+        most = cap * drift_scale(0, one[j], 0.0, 0.0, t)
+        one[j] += (min(away * away / (unit * (1.0 + 1.0 / age)), most) - one[j]) * gain
+        away = 0.5 * (y + z)
+        away -= nearest(away, forecast(phi, 1) * x)
+        most = cap * drift_scale(1, one[j], two[j], 0.0, t)
+        two[j] += (min(away * away / (unit * (1.0 + 2.0 / age)), most) - two[j]) * gain
+        away = 0.25 * (y + z + third[j] - level[j] + fourth[j] - level[j])
+        away -= nearest(away, forecast(phi, 2) * x)
+        most = cap * drift_scale(2, one[j], 0.0, four[j], t)
+        four[j] += (min(away * away / (unit * (1.0 + 4.0 / age)), most) - four[j]) * gain
+        unit *= 1.0 + 1.0 / age
+        limit = _OUTLIER * math.sqrt(max(one[j], 1.0) * unit)
+        residual[j] += (clipped(y - phi * x, limit) * clipped(z - phi * y, limit) / unit - residual[j]) * gain
+        x, y = clipped(x, limit), clipped(y, limit)
+        product[j] += (x * y / unit - product[j]) * gain
+        power[j] += (x * x / unit - power[j]) * gain
 
 
 @kernel_apart
@@ -256,47 +283,29 @@ def learn_level(
 
 @kernel_in_place
 def learn_oldest(state: Any, settings: Any) -> None:
-    """Learn the oldest batch that waits: drift of the stream, reference, and levels, noise and sway of the block.
-
-    Drift scales and correlations are learned from the windows that follow the oldest batch.
-    """
-    counters, stream, sums, unused = state.counters, state.stream, state.scratch[0], state.scratch[1]
+    """Learn the oldest batch that waits: drift of the stream, reference, and levels, noise and sway of the block."""
+    counters, stream = state.counters, state.stream
     pointer, latest, waiting = counters[POINTER], counters[LATEST], counters[WAITING]
     n, age, own_age = float(counters[WATCHED]), float(counters[AGE]), state.ages[counters[POINTER]]
     block, row = state.blocks[pointer], row_of(waiting, latest)
     span, stream_span = min(own_age + 1.0, settings.block_span), min(n + 1.0, settings.stream_span)
-    for f in range(2):
-        level, noise, oldest = stream[REFERENCE + f], block[NOISE + f], stream[row + f]
-        for j in range(sums.shape[0]):
-            sums[j] = 0.0
-        used = 0
-        for i in range(MEASURED):
-            w, drift = 1 << i, stream[DRIFT + MEASURED * f + i]
-            if w > waiting:  # not measured yet: as if the drift of the shorter window never averaged out
-                for j in range(sums.shape[0]):
-                    drift[j] = stream[DRIFT + MEASURED * f + i - 1, j]
-                continue
-            while used < w:
-                newer = stream[row_of(waiting - 1 - used, latest) + f]
-                gather(sums, unused, newer, newer, level, 0.0)
-                used += 1
-            learn_drift(
-                drift, sums, oldest, level, noise, stream[PRODUCT + f], stream[POWER + f], settings, n, age,
-                stream_span, i,
-            )  # fmt: skip
-        learn_correlation(
-            stream[PRODUCT + f], stream[POWER + f], stream[RESIDUAL + f], stream[DRIFT + MEASURED * f], oldest,
-            stream[row_of(waiting - 1, latest) + f], stream[row_of(waiting - 2, latest) + f], level, noise, settings, n,
-            age, stream_span,
-        )  # fmt: skip
+    first, second = row_of(waiting - 1, latest), row_of(waiting - 2, latest)
+    third, fourth = row_of(waiting - 3, latest), row_of(waiting - 4, latest)
     spans = min(age + 1.0, settings.reference_span)
+    for f in range(2):
+        drift = DRIFT + MEASURED * f
+        learn_drift(
+            stream[drift], stream[drift + 1], stream[drift + 2], stream[PRODUCT + f], stream[POWER + f],
+            stream[RESIDUAL + f], stream[row + f], stream[first + f], stream[second + f], stream[third + f],
+            stream[fourth + f], stream[REFERENCE + f], block[NOISE + f], settings, n, age, stream_span,
+        )  # fmt: skip
     if state.gaps.shape[0] > 0:  # sums that wait for more readings are deviations from the reference
-        for j in range(sums.shape[0]):
+        for j in range(stream.shape[1]):
             step = (stream[row, j] - stream[REFERENCE, j]) / spans
             state.gaps[SUMS, j] -= state.gaps[READINGS, j] * step
     for f in range(2):
         learn_level(block[LEVEL + f], block[SWAY + f], stream[REFERENCE + f], stream[row + f], span, spans)
-    for j in range(sums.shape[0]):
+    for j in range(stream.shape[1]):
         if block[NOISE, j] >= 0.0:
             block[NOISE, j] += (stream[row + 1, j] * stream[row + 1, j] / settings.batch - block[NOISE, j]) / span
             block[NOISE + 1, j] += (stream[row + 2, j] - block[NOISE + 1, j]) / span
@@ -312,32 +321,35 @@ def judge(state: Any, settings: Any) -> None:
     """Test the windows that end with the newest batch; raise an alarm, or learn the oldest batch."""
     counters, scalars = state.counters, state.scalars
     n, waiting, threshold = counters[WATCHED], counters[WAITING], settings.threshold
-    prior = 2.0 * settings.mixture_prior * state.stream.shape[1]
+    windows = 0
+    while windows < WINDOWS and waiting >= (1 << windows) - 1:
+        windows += 1
+    if windows == WINDOWS and counters[N_BATCHES] % 2 == 1:  # the longest, every other batch
+        windows -= 1
+    evaluate(state, settings, windows, False)
     most = -np.inf
-    for i in range(WINDOWS):
-        w = 1 << i
-        scalars[MIXTURE + i] = _NONE
-        if waiting >= w - 1 and (w < RING or counters[N_BATCHES] % 2 == 0):
-            evidence = window_evidence(state, settings, i, False)
-            scalars[MIXTURE + i] = scalars[EVIDENCE]
-            if n >= RING:
-                most = max(most, evidence)
-                if w > 1 and evidence > threshold:
-                    scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = evidence, w, w - 1
-                    counters[ALARM], counters[DOUBT], counters[STATUS] = (w - 1) * settings.batch, 0, ALARMED
-                    return
+    if n >= LEAST:
+        for i in range(windows):
+            found = evidence(state, settings, i)
+            most = max(most, found)
+            if i > 0 and found > threshold:
+                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = found, 1 << i, (1 << i) - 1
+                counters[ALARM], counters[DOUBT] = ((1 << i) - 1) * settings.batch, 0
+                counters[STATUS] = ALARMED
+                return
     counters[DOUBT] = 1 if most > 0.5 * threshold else 0
     if counters[DOUBT] == 0 or n > settings.young:
-        for i in range(WINDOWS):
-            if scalars[MIXTURE + i] < _NONE:
-                calibrate(scalars, i, scalars[MIXTURE + i], prior, settings.stream_span)
-    if waiting < (RING if n >= RING else RING // 2):
+        prior = 2.0 * settings.mixture_prior * state.stream.shape[1]
+        for i in range(windows):
+            calibrate(scalars, i, scalars[MIXTURE + i], prior, settings.stream_span)
+    if waiting < (RING if n >= RING else EARLY):
         counters[WAITING] += 1
         return
     if n >= RING and counters[BLOCKS] > 1 and counters[N_BATCHES] == 0:
-        evidence = window_evidence(state, settings, WINDOWS - 1, True)
-        if evidence > threshold:
-            scalars[EVIDENCE], counters[STATUS] = evidence, AWAY
+        evaluate(state, settings, WINDOWS, True)
+        found = evidence(state, settings, WINDOWS - 1)
+        if found > threshold:
+            scalars[EVIDENCE], counters[STATUS] = found, AWAY
     learn_oldest(state, settings)
 
 

@@ -51,6 +51,7 @@ from ccmem.models.adaptive.state import (
     N_STREAM,
     NOISE,
     OWN_COUNTERS,
+    PART,
     POINTER,
     SCATTER,
     STATUS,
@@ -62,8 +63,6 @@ from ccmem.models.adaptive.state import (
 )
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks")
-_LEAST_UNITS_MORE = 8
-"""Units by which a memory grows at least; memories of a fleet have few to spare."""
 _MANY = 10_000
 """Rows of a stream after which a memory that cannot detect anything warns."""
 
@@ -132,7 +131,7 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
+    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled")
     _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
     _n_winners = 5
@@ -340,14 +339,14 @@ class AdaptiveCCM(BlockMemory):
             "members": np.zeros(in_a_block, np.int64),
             "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
-            "scratch": aligned_zeros((6, prototypes.shape[1]), np.float64),
+            "scratch": aligned_zeros((11, min(prototypes.shape[1], PART)), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:
         state = self._state
         rows = len(state.prototypes)
         if state.counters[UNITS] == rows:
-            more = rows + max(rows // 8, _LEAST_UNITS_MORE)
+            more = rows + max(rows // 8, 8)  # memories of a fleet have few to spare
             state = state._replace(**{name: grown(getattr(state, name), more) for name in _PER_UNIT})
             state = state._replace(**self._derive(state.prototypes, state.wins))
             list_members(state)

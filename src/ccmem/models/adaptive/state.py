@@ -39,9 +39,11 @@ N_GAPS = SUMS + 3
 EVIDENCE, SCATTER, MEAN, VARIANCE, COUNT = 0, 1, 2, 2 + WINDOWS, 2 + 2 * WINDOWS
 """Places in ``scalars``: evidence of the last batch, directional scatter of the block in use, and for every window mean
 and variance of the mixture statistic at rest and their number of observations."""
-MIXTURE = COUNT + WINDOWS
-"""Place in ``scalars`` of the mixture statistic of every window of the newest batch (scratch)."""
-N_SCALARS = MIXTURE + WINDOWS
+MIXTURE, TOTAL = COUNT + WINDOWS, COUNT + 2 * WINDOWS
+"""Places in ``scalars`` of the mixture statistic and of the sum of Bayes factors of every window (scratch)."""
+N_SCALARS = TOTAL + WINDOWS
+PART = 128
+"""Columns that are evaluated together: their rows fit into the first-level cache."""
 
 OWN_COUNTERS = (
     "blocks", "pointer", "alarm", "size", "rows", "latest", "kept", "waiting", "fresh", "age", "watched", "batches",
@@ -85,7 +87,7 @@ class AdaptiveState(NamedTuple):
     members: IntArray
     """Units of the block in use, in order (derived)."""
     filled: FloatArray
-    """Scratch: a row whose missing readings are filled in; similarities; five rows of columns (derived)."""
+    """Scratch: a row whose missing readings are filled in; similarities; eleven rows of columns (derived)."""
     scores: FloatArray
     scratch: FloatArray
 
