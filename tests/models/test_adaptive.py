@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.io.streams.drift import drifting_sensors
@@ -511,6 +512,28 @@ def test_constant_columns_and_rare_codes_raise_no_alarm_and_a_constant_that_move
     assert AdaptiveCCM().partial_fit(X).events_ == []
     X[4000:, 0] = 7.5
     assert kinds(AdaptiveCCM().partial_fit(X)) == [("new_block", 1)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_walk_raises_no_alarm_while_it_is_young(seed):
+    """Its first steps are the only hint of how much it drifts; a cap relative to white noise would hide them."""
+    X = np.cumsum(np.random.default_rng(seed).normal(size=(1500, 8)), axis=0)
+    assert AdaptiveCCM().partial_fit(X).events_ == []
+
+
+def test_tasks_of_180_rows_are_told_apart_from_the_first_on():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    halves = [np.array_split(rng.permutation(np.flatnonzero(y // 2 == task)), 2) for task in range(5)]
+    rows = np.concatenate([half[turn] for turn in (0, 1) for half in halves])
+    expected = [("new_block", k) for k in range(1, 5)] + [("recall", k) for k in range(5)]
+    assert kinds(AdaptiveCCM().partial_fit(X[rows])) == expected
+
+
+def test_batches_that_alternate_raise_no_alarm():
+    """Their mean over a period is nearly constant, but the trimmed mean is not."""
+    X = np.sin(np.arange(8000) * np.pi / 16)[:, None] + 0.01 * np.random.default_rng(0).normal(size=(8000, 4))
+    assert AdaptiveCCM().partial_fit(X).events_ == []
 
 
 @long_streams

@@ -38,6 +38,7 @@ from ccmem.models.adaptive.state import (
     SUMS,
     SWAY,
     TINY,
+    WATCHED,
 )
 
 _LARGEST_STEP = 1e140
@@ -188,6 +189,7 @@ def hear(state: Any, batch: float) -> None:
         block[NOISE, j] = stream[SQUARES, j] * stream[SQUARES, j] / batch
         block[NOISE + 1, j] = stream[FOURTHS, j]
         state.counters[AGE] = min(state.counters[AGE], 1)  # a reference of one batch
+        state.counters[WATCHED] = min(state.counters[WATCHED], RING)  # and a noise of one batch
 
 
 @kernel_in_place

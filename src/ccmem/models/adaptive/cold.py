@@ -26,6 +26,7 @@ from ccmem.models.adaptive.state import (
     BATCHES,
     BEGAN,
     BLOCKS,
+    COUNT,
     DRIFT,
     EVIDENCE,
     FRESH,
@@ -250,6 +251,8 @@ def _use(state: Any, settings: Any, block: int) -> None:
     counters = state.counters
     counters[POINTER], counters[ALARM], counters[FRESH], counters[WINDOW] = block, 0, 0, 0
     counters[WATCHED] = min(counters[WATCHED], int(settings.young))
+    calibrated = state.scalars[COUNT : COUNT + WINDOWS]  # by other blocks, whose columns may depend less on each other
+    np.minimum(calibrated, 0.5 * settings.young, out=calibrated)
     if len(state.gaps):
         counters[KEPT] = counters[WAITING] = 0
     list_members(state)

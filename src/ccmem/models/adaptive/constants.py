@@ -25,7 +25,7 @@ class Constants(NamedTuple):
     """Memory of drift scales, correlations and the calibration of the mixture."""
     young: float = 40.0
     """Observations that a new block inherits from the stream at most; batches after which its home level is fixed."""
-    moved: float = 0.01
+    moved: float = 0.02
     """Share of the squared distance from the window to the next nearest block by which a block may have moved."""
     mixture_prior: float = 0.02
     """Prior variance of the mixture statistic, per feature, worth four observations."""
