@@ -123,8 +123,8 @@ def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
 
 @kernel_apart
 def prepare(
-    unit: FloatArray, nu: FloatArray, phi: FloatArray, noise: FloatArray, level: FloatArray, one: FloatArray,
-    product: FloatArray, power: FloatArray, residual: FloatArray, settings: Any, n: float,
+    unit: FloatArray, nu: FloatArray, phi: FloatArray, again: FloatArray, noise: FloatArray, level: FloatArray,
+    one: FloatArray, product: FloatArray, square: FloatArray, residual: FloatArray, settings: Any, n: float,
 ) -> None:  # fmt: skip
     """Set error variance of one batch, degrees of freedom of its estimated scale, and lag-1 correlation of batches.
 
@@ -133,7 +133,7 @@ def prepare(
     t, observations = n / (n + settings.prior_count), min(n, settings.stream_span)
     for j in range(unit.shape[0]):
         unit[j] = max(noise[j], 0.0) + settings.rounding * level[j] * level[j] + TINY
-        phi[j] = min(max(product[j], 0.0) * t / max(power[j], TINY), _MOST_CORRELATED)
+        phi[j] = again[j] = min(max(product[j], 0.0) * t / max(square[j], TINY), _MOST_CORRELATED)
         left = min(max(residual[j], 0.0) * t / max(one[j], 0.01), _MOST_CORRELATED)
         nu[j] = settings.prior_count + observations * (1.0 - left) / (1.0 + left)
 
@@ -141,14 +141,19 @@ def prepare(
 @kernel_apart
 def weigh(
     z2: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
-    higher: FloatArray, before: FloatArray, level: FloatArray, phi: FloatArray, unit: FloatArray, one: FloatArray,
-    two: FloatArray, four: FloatArray, t: float, age: float, i: int, predicted: float,
+    higher: FloatArray, before: FloatArray, level: FloatArray, weight: FloatArray, power: FloatArray, unit: FloatArray,
+    one: FloatArray, two: FloatArray, four: FloatArray, t: float, age: float, i: int, predicted: float,
 ) -> None:  # fmt: skip
-    """Turn the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window."""
+    """Turn the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window.
+
+    ``weight``, the share of that batch in the prediction, is then that for a window twice as long; ``power`` is phi^w.
+    """
     w = float(1 << i)
     for j in range(z2.shape[0]):
         mean = total[j] / w
-        shift = nearest(mean, predicted * forecast(phi[j], i) * (before[j] - level[j]))
+        shift = nearest(mean, predicted * weight[j] * (before[j] - level[j]))
+        weight[j] *= 0.5 * (1.0 + power[j])
+        power[j] *= power[j]
         mean -= shift
         if i > 0:
             mean = trimmed(mean, w, low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
@@ -171,18 +176,19 @@ def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
         scalars[TOTAL + i] = scalars[MIXTURE + i] = 0.0
     for begin in range(0, stream.shape[1], width):
         end = min(begin + width, stream.shape[1])
-        part = scratch[:, : end - begin]
-        total, error, low, lower, high, higher = part[0], part[1], part[2], part[3], part[4], part[5]
-        z2, nu, phi, factors, unit = part[6], part[7], part[8], part[9], part[10]
+        m = end - begin  # rows first: a part of all rows would not be contiguous, and loops not vectorised
+        total, error, low, lower = scratch[0, :m], scratch[1, :m], scratch[2, :m], scratch[3, :m]
+        high, higher, z2, nu = scratch[4, :m], scratch[5, :m], scratch[6, :m], scratch[7, :m]
+        weight, power, factors, unit = scratch[8, :m], scratch[9, :m], scratch[10, :m], scratch[11, :m]
         for f in range(2):
             level, drift = stream[HOME + f if home else REFERENCE + f, begin:end], DRIFT + MEASURED * f
             one, two, four = stream[drift, begin:end], stream[drift + 1, begin:end], stream[drift + 2, begin:end]
             noise, used = block[NOISE + f, begin:end], 0
             prepare(
-                unit, nu, phi, noise, level, one, stream[PRODUCT + f, begin:end], stream[POWER + f, begin:end],
-                stream[RESIDUAL + f, begin:end], settings, n,
+                unit, nu, weight, power, noise, level, one, stream[PRODUCT + f, begin:end],
+                stream[POWER + f, begin:end], stream[RESIDUAL + f, begin:end], settings, n,
             )  # fmt: skip
-            for j in range(end - begin):
+            for j in range(m):
                 total[j] = error[j] = 0.0
                 low[j] = lower[j] = np.inf
                 high[j] = higher[j] = -np.inf
@@ -198,8 +204,8 @@ def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
                 predicted = 0.0 if home or counters[KEPT] < used else 1.0
                 before = stream[row_of(used, counters[LATEST]) + f, begin:end]
                 weigh(
-                    z2, total, error, low, lower, high, higher, before, level, phi, unit, one, two, four, t, age, i,
-                    predicted,
+                    z2, total, error, low, lower, high, higher, before, level, weight, power, unit, one, two, four, t,
+                    age, i, predicted,
                 )  # fmt: skip
                 bayes_factors(factors, z2, nu, block[NOISE, begin:end], settings.prior_scale)
                 some, mixture = totals(factors, z2, nu, share, settings.prior_scale)

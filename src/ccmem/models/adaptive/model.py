@@ -339,7 +339,7 @@ class AdaptiveCCM(BlockMemory):
             "members": np.zeros(in_a_block, np.int64),
             "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
-            "scratch": aligned_zeros((11, min(prototypes.shape[1], PART)), np.float64),
+            "scratch": aligned_zeros((12, min(prototypes.shape[1], PART)), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:

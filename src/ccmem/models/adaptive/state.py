@@ -87,7 +87,7 @@ class AdaptiveState(NamedTuple):
     members: IntArray
     """Units of the block in use, in order (derived)."""
     filled: FloatArray
-    """Scratch: a row whose missing readings are filled in; similarities; eleven rows of columns (derived)."""
+    """Scratch: a row whose missing readings are filled in; similarities; twelve rows of columns (derived)."""
     scores: FloatArray
     scratch: FloatArray
 
