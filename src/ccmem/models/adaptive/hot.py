@@ -33,6 +33,7 @@ from ccmem.models.adaptive.state import (
     MIXTURE,
     N_BATCHES,
     NOISE,
+    PART,
     POINTER,
     POWER,
     PRODUCT,
@@ -169,13 +170,13 @@ def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
     began with (``home``). Columns are taken in parts, whose rows fit into the cache of the processor.
     """
     counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
-    block, width = state.blocks[counters[POINTER]], scratch.shape[1]
+    block = state.blocks[counters[POINTER]]
     n, age, share = float(counters[WATCHED]), float(counters[AGE]), 1.0 / math.sqrt(2.0 * stream.shape[1])
     t = n / (n + settings.prior_count)
     for i in range(WINDOWS):
         scalars[TOTAL + i] = scalars[MIXTURE + i] = 0.0
-    for begin in range(0, stream.shape[1], width):
-        end = min(begin + width, stream.shape[1])
+    for begin in range(0, stream.shape[1], PART):
+        end = min(begin + PART, stream.shape[1])
         m = end - begin  # rows first: a part of all rows would not be contiguous, and loops not vectorised
         total, error, low, lower = scratch[0, :m], scratch[1, :m], scratch[2, :m], scratch[3, :m]
         high, higher, z2, nu = scratch[4, :m], scratch[5, :m], scratch[6, :m], scratch[7, :m]

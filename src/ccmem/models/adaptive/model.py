@@ -51,7 +51,6 @@ from ccmem.models.adaptive.state import (
     N_STREAM,
     NOISE,
     OWN_COUNTERS,
-    PART,
     POINTER,
     SCATTER,
     STATUS,
@@ -131,7 +130,7 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
     _own_counters = OWN_COUNTERS
-    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled")
+    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
     _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
     _n_winners = 5
@@ -339,7 +338,7 @@ class AdaptiveCCM(BlockMemory):
             "members": np.zeros(in_a_block, np.int64),
             "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
-            "scratch": aligned_zeros((12, min(prototypes.shape[1], PART)), np.float64),
+            "scratch": aligned_zeros((12, prototypes.shape[1]), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:
