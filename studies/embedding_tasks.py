@@ -152,7 +152,7 @@ def models(width: int, n_tasks: int) -> dict[str, Callable[[int], Any]]:
 ROWS: dict[str, int] = {}
 """Largest number of rows of the training and the test part; see ``--train`` and ``--test``."""
 RIDGE, RATE = 1e-3, 1e-3
-"""Ridge and learning rate of the rivals, chosen on the validation split; see ``--validate``."""
+"""Ridge and learning rate of the rivals: fixed, not tuned; ``--part validate`` compares others."""
 ORDER_FREE = ("nearest class mean", "nearest class mean, cosine", "linear discriminant, all rows (joint)")
 """Models whose result does not depend on the order of rows: one trial is enough."""
 
