@@ -66,7 +66,7 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
     ``dtype`` None marks the first data of an estimator, which fixes the number and the names of the columns.
     """
     reset = dtype is None
-    if not reset and _is_just_right(estimator, X, dtype):
+    if not reset and _needs_no_conversion(estimator, X, dtype):
         if finite:
             check_finite(X, missing=missing)
         return X
@@ -162,7 +162,7 @@ def _refuse_times(X: Any) -> None:
         )
 
 
-def _is_just_right(estimator: Any, X: Any, dtype: Any) -> bool:
+def _needs_no_conversion(estimator: Any, X: Any, dtype: Any) -> bool:
     """True if ``X`` needs no conversion and has no fault, so that scikit-learn's slow validation can be skipped."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.carray:
         return False

@@ -1,6 +1,6 @@
 """Compilation of ccmem: one decorator, a cache that cannot become stale, and a notice when compiling is slow.
 
-Private parts of numba are used only here and in the modules ``cache_files``, ``lean`` and ``lanes`` of
+Private parts of numba are used only here and in the modules ``cache_files`` and ``lanes`` of
 :mod:`ccmem.kernels`; pyproject.toml restricts numba to the versions that have them.
 """
 
@@ -24,7 +24,6 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
 from ccmem.kernels.cache_files import KernelFiles, KernelFolder, cache_of, cache_root, warn_once
-from ccmem.kernels.lean import LeanPasses, work_skipped
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -85,7 +84,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         if not self._cache_is_open:
             self._cache_is_open = True
             self._open_cache()
-        with _garbage_left_lying(), work_skipped(self.targetctx):
+        with _gc_paused():
             return super().compile(signature)
 
     def _open_cache(self) -> None:
@@ -195,14 +194,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         """Do nothing: only code that raises errors or prints needs an environment, and kernels do neither."""
 
 
-class _LeanCompiler(compiler.CompilerBase):  # type: ignore[misc]
-    """Compiler with the passes that kernels need."""
-
-    def define_pipelines(self) -> list[Any]:
-        return [LeanPasses()]
-
-
-class _KernelCompiler(_LeanCompiler):
+class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
     """Compiler that produces a :class:`_KernelLibrary`, or a :class:`_LeanLibrary` without reference counting."""
 
     def __init__(
@@ -213,7 +205,7 @@ class _KernelCompiler(_LeanCompiler):
         super().__init__(typing_context, target_context, library, args, result, flags, *rest)
 
 
-class _PartCompiler(_LeanCompiler):
+class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
     """Compiler that produces a :class:`_PartLibrary`."""
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
@@ -231,7 +223,7 @@ class _ApartCompiler(_PartCompiler):
 
 
 @contextmanager
-def _garbage_left_lying() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Pause garbage collection: numba creates a great many objects, and nearly all of them stay alive."""
     was_enabled = gc.isenabled()
     gc.disable()

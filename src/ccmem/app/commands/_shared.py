@@ -249,21 +249,21 @@ class Ended(Exception):  # noqa: N818 - a request, not an error
         self.exit_code = 128 + number
 
 
-class Asked:
+class StopRequest:
     """Stop request: number of the signal that asked the command to end, 0 if none has."""
 
     number = 0
 
-    def heed(self) -> None:
+    def raise_if_set(self) -> None:
         """Raise if a signal has arrived; called between steps, because a signal handler may interrupt any operation."""
         if self.number:
             raise Ended(self.number)
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[Asked]:
+def ended_by_signals() -> Iterator[StopRequest]:
     """Record SIGTERM and SIGHUP instead of dying from them, so that the ``with`` body can clean up."""
-    asked = Asked()
+    asked = StopRequest()
 
     def note(number: int, frame: Any) -> None:
         asked.number = number

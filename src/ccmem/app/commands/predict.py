@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     kinds = learner.answer_kinds(args.units)
     with ended_by_signals() as asked, _open_output(args.out, kinds) as output:
         for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
-            asked.heed()
+            asked.raise_if_set()
             if chunk is None:
                 continue
             answers = learner.predict(chunk.X, args.units) if len(chunk.X) else {name: np.empty(0) for name in kinds}

@@ -111,7 +111,7 @@ def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpo
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} cannot be loaded: it is {'a folder' if path.is_dir() else 'a pipe or a device'}")
     with path.open("rb") as file:
-        found = _told(str(path), _read, file, os.fstat(file.fileno()).st_size, build)
+        found = _named_errors(str(path), _read, file, os.fstat(file.fileno()).st_size, build)
     return with_model(found, str(path), build)
 
 
@@ -119,7 +119,7 @@ def decode(data: bytes, name: str = "the bytes", build: bool = True) -> Checkpoi
     """Return the content passed to :func:`encode`; error messages refer to the data as ``name``."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"{name} are of type {type(data).__name__}; from_bytes takes what to_bytes gave")
-    return _told(name, _read, io.BytesIO(data), len(data), build)
+    return _named_errors(name, _read, io.BytesIO(data), len(data), build)
 
 
 def with_model(checkpoint: Checkpoint, name: str, build: bool = True) -> Checkpoint:
@@ -130,7 +130,7 @@ def with_model(checkpoint: Checkpoint, name: str, build: bool = True) -> Checkpo
     return checkpoint
 
 
-def _told(name: str, read: Callable[..., Checkpoint], *args: Any) -> Checkpoint:
+def _named_errors(name: str, read: Callable[..., Checkpoint], *args: Any) -> Checkpoint:
     """Return the result of ``read``; convert any fault into a CheckpointError saying that ``name`` cannot be loaded."""
     try:
         return read(*args)
