@@ -92,10 +92,10 @@ class Summarised:
 
         >>> from ccmem import AdaptiveCCM
         >>> print(AdaptiveCCM().fit([[1.0, 0.0], [0.9, 0.1]]).summary())
-        AdaptiveCCM: 2 samples of 2 columns, 1 block, 1 unit
+        AdaptiveCCM: 2 samples of 2 columns, 1 block, 2 units
         <BLANKLINE>
         block                 units      samples  labels
-        block 0            *      1            2  -
+        block 0            *      2            2  -
         """
         from ccmem.core.summary import summary
 

@@ -15,11 +15,11 @@ from ccmem.core.terminal import StatusLine
 
 EPILOG = """\
 examples:
-  ccmem reproduce                             MNIST if a copy can be had, else scikit-learn's digits
+  ccmem reproduce                             MNIST if it finds a copy, else digits
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
   ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
-  ccmem reproduce mnist --rows family family-500    the competitive family, with 125 and with 500 units
+  ccmem reproduce mnist --rows family family-500    the family, 125 and 500 units
   ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
 Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
