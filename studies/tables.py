@@ -5,7 +5,8 @@
 FOLDER (or the environment variable CCMEM_DATA) may hold ``tables/elec2-first-half.csv.gz``; all other streams ship with
 River or scikit-learn. scikit-learn's tables have no order, so they are shuffled with seed 0 and read once. Every model
 has its default settings. Columns are raw, except for River's softmax regression and nearest neighbours, which get a
-running StandardScaler as River's documentation advises. Only the electricity stream was used for tuning.
+running StandardScaler as River's documentation advises. The length of the running spread was chosen on the
+electricity stream; exponent and number of winners of the memory were chosen with the other streams in view.
 A row is predicted, then its label is learned. Time is processor time per row, prediction and update together.
 --only runs some models again and keeps the other rows of the table.
 """
