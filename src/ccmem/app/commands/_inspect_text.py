@@ -38,7 +38,8 @@ def text_of(facts: dict[str, Any], n_events: int) -> str:
 
 def score_text(score: dict[str, Any]) -> str:
     """Return the comparison of the events with the true changes as text."""
-    found = f"{score['found']} of {score['changes']} changes found, {score['false_alarms']} false alarms"
+    false = f"{score['false_alarms']} false alarm{'s' if score['false_alarms'] != 1 else ''}"
+    found = f"{score['found']} of {score['changes']} changes found, {false}"
     delay = f"median delay {score['median_delay']} samples, onset off by {score['median_onset_error']}"
     return f"{found}, {delay}; {score['right_recalls']} of {score['returns']} returns to the right block"
 

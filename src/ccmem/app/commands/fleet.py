@@ -147,7 +147,8 @@ def _learn(args: argparse.Namespace) -> int:
             late = f"; {report.late:,} rows dropped that came late or twice" if report.late else ""
             bad = f"; {report.bad:,} bad rows skipped" if report.bad else ""
             rate = f"{facts['rows_per_second']:,} rows/s"
-            print(f"learned {report.rows:,} rows from {report.files} files in {seconds:.1f} s ({rate}){late}{bad}")
+            files = f"{report.files} file{'s' if report.files != 1 else ''}"
+            print(f"learned {report.rows:,} rows from {files} in {seconds:.1f} s ({rate}){late}{bad}")
         print(f"{report.keys:,} keys, {report.events:,} events in this run; saved to {args.store}")
     return 0
 
