@@ -428,9 +428,6 @@ def test_labels_do_not_touch_the_memory_by_default():
 
 def test_what_cannot_be_is_refused():
     X = np.eye(3)
-    for old in ({"novelty": "signature"}, {"max_units": 5}):
-        with pytest.raises(TypeError, match=r"a class of its own: ccmem\.AdaptiveCCM"):
-            CCM(**old)
     with pytest.raises(ValueError, match="false_alarm_every=3 is not possible"):
         AdaptiveCCM(false_alarm_every=3).fit(X)
     with pytest.raises(ValueError, match=r"max_units from None to 9 cannot change"):

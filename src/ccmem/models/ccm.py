@@ -38,7 +38,6 @@ itself:
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -390,18 +389,3 @@ class CCM(BlockMemory):
     def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
         if not _recall.match(self._state, X, prototypes, competes, self._epsilon, winners):
             super()._match(X, prototypes, competes, winners)
-
-    def __new__(cls, *args: Any, **parameters: Any) -> CCM:
-        """Raise TypeError for parameters of the 0.1 class, and name the class that replaced it."""
-        moved = [name for name in ("novelty", "false_alarm_every", "max_units") if name in parameters]
-        if moved:
-            raise TypeError(
-                f"CCM: {moved[0]}={parameters[moved[0]]!r} is not a parameter of the paper's model; the memory without "
-                "thresholds is a class of its own: ccmem.AdaptiveCCM(n_slots, false_alarm_every=..., max_units=...)"
-            )
-        return super().__new__(cls)
-
-
-CCM.__signature__ = inspect.signature(CCM.__init__).replace(
-    parameters=list(inspect.signature(CCM.__init__).parameters.values())[1:]
-)
