@@ -139,7 +139,7 @@ LABELS: dict[str, tuple[Callable[..., list[Any]], int]] = {
     "1 % of windows": (lambda train, window, seed: _drawn(train, window, 1 - 0.99 ** (window / EVERY), seed), 2),
     "1 % of rows, whole windows": (lambda train, window, seed: _drawn(train, window, 0.01, seed), 2),
 }
-"""How labels are given, and the number of draws. Windows overlap by half; a labelled window labels all of its rows."""
+"""Ways to give labels, and the number of draws. Windows overlap by half; a labelled window labels all of its rows."""
 
 
 def people(folder: Path) -> list[dict[str, Any]]:

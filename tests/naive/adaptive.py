@@ -343,7 +343,7 @@ class Naive:
 
 
 def naive(X: Any, memory: Any) -> dict[str, Any]:
-    """What a memory with the parameters of ``memory`` makes of a stream without missing readings."""
+    """Return events and winners of a memory with the parameters of ``memory`` on a stream without gaps."""
     twin = Naive(memory, X.shape[1], X.dtype)
     batch, winners = twin.q.batch, []
     c = twin.state.counters

