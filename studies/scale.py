@@ -17,6 +17,7 @@ import resource
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,16 @@ from ccmem.core.events import Event
 
 EVIDENCE = Path(__file__).parent / "evidence" / "reliability" / "scale.jsonl"
 _CHUNK = 50_000
+_SEGMENT = 100_000
+"""Rows of a regime before the next one."""
 
 
-def _regimes(first: int, n_rows: int, segment: int = 100_000) -> np.ndarray:
+def commit() -> str:
+    """Return the commit that is checked out."""
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+
+
+def _regimes(first: int, n_rows: int, segment: int = _SEGMENT) -> np.ndarray:
     """Return rows ``first`` and following of a stream of four regimes in turn, the same however it is cut."""
     centres = np.random.default_rng(0).normal(size=(4, 8)) * 3
     noise = np.random.default_rng([1, first]).normal(0, 0.3, (n_rows, 8))
@@ -38,14 +46,19 @@ def _regimes(first: int, n_rows: int, segment: int = 100_000) -> np.ndarray:
 
 
 def rows(args: argparse.Namespace) -> dict[str, Any]:
-    """Learn a stream in pieces, each from the checkpoint of the one before; memory and blocks must not grow."""
-    checkpoint = Path(args.checkpoint)
-    memory = ccmem.load(checkpoint) if checkpoint.exists() else ccmem.AdaptiveCCM()
-    first = memory.n_samples_seen_ if checkpoint.exists() else 0
-    pieces = []
+    """Learn a stream in pieces, each from the checkpoint of the one before; memory and blocks must not grow.
+
+    Every piece is listed beside the checkpoint when it is saved, so that an interrupted run loses only one piece.
+    """
+    checkpoint, listed = Path(args.checkpoint), Path(f"{args.checkpoint}.jsonl")
+    pieces = [json.loads(line) for line in listed.read_text().splitlines()] if listed.exists() else []
+    memory = ccmem.load(checkpoint) if pieces else ccmem.AdaptiveCCM()
+    first = pieces[-1]["rows"] if pieces else 0
+    assert not pieces or memory.n_samples_seen_ == first, f"{listed} does not belong to {checkpoint}"
     while first < args.rows:
-        began, spent = time.process_time(), 0.0
-        last = min(first + int(args.piece), int(args.rows))
+        began, wall, spent = time.process_time(), time.monotonic(), 0.0
+        last, kinds = min(first + int(args.piece), int(args.rows)), Counter[str]()
+        memory.on_event(lambda event, kinds=kinds: kinds.update([event.kind]))
         for start in range(first, last, _CHUNK):
             X = _regimes(start, min(_CHUNK, last - start))
             before = time.process_time()
@@ -56,20 +69,31 @@ def rows(args: argparse.Namespace) -> dict[str, Any]:
         pieces.append(
             {
                 "rows": last,
+                "commit": commit(),
                 "rows_per_processor_second": round((last - first) / spent),
                 "processor_s": round(time.process_time() - began, 1),
+                "wall_s": round(time.monotonic() - wall, 1),
                 "peak_MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
                 "checkpoint_bytes": checkpoint.stat().st_size,
+                "changes_in_the_stream": (last - 1) // _SEGMENT - max(first - 1, 0) // _SEGMENT,
+                "recalls": kinds["recall"],
+                "new_blocks": kinds["new_block"],
                 "blocks": memory.n_blocks_,
-                "events": len(memory.events_),
+                "largest_error_of_a_direction": _error(memory),
             }
         )
+        with listed.open("a") as file:
+            file.write(json.dumps(pieces[-1]) + "\n")
         print(json.dumps(pieces[-1]), flush=True)
         first = last
+    return {"rows": int(args.rows), "pieces": pieces}
+
+
+def _error(memory: Any) -> float:
+    """Return the largest error of the prototypes that are nearest to the centres of the regimes."""
     centres = np.random.default_rng(0).normal(size=(4, 8))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)  # prototypes have length 1
-    error = np.abs(memory.prototypes_[memory.predict(centres)] - centres).max()
-    return {"rows": int(args.rows), "pieces": pieces, "largest_error_of_a_direction": round(float(error), 3)}
+    return round(float(np.abs(memory.prototypes_[memory.predict(centres)] - centres).max()), 3)
 
 
 def wide(args: argparse.Namespace) -> dict[str, Any]:
@@ -122,8 +146,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10_000)
     parser.add_argument("--events", type=int, default=1_000_000)
     args = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    facts = {"what": args.what, "commit": commit, **globals()[args.what](args)}
+    facts = {"what": args.what, "commit": commit(), **globals()[args.what](args)}
     print(json.dumps(facts))
     with EVIDENCE.open("a") as file:
         file.write(json.dumps(facts) + "\n")
