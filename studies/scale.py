@@ -38,11 +38,11 @@ def commit() -> str:
     return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
 
 
-def _regimes(first: int, n_rows: int, segment: int = _SEGMENT) -> np.ndarray:
+def _regimes(first: int, n_rows: int, noise: float = 0.3) -> np.ndarray:
     """Return rows ``first`` and following of a stream of four regimes in turn, the same however it is cut."""
     centres = np.random.default_rng(0).normal(size=(4, 8)) * 3
-    noise = np.random.default_rng([1, first]).normal(0, 0.3, (n_rows, 8))
-    return centres[np.arange(first, first + n_rows) // segment % 4] + noise
+    X = centres[np.arange(first, first + n_rows) // _SEGMENT % 4]
+    return X + np.random.default_rng([1, first]).normal(0, noise, (n_rows, 8))
 
 
 def rows(args: argparse.Namespace) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def rows(args: argparse.Namespace) -> dict[str, Any]:
                 "recalls": kinds["recall"],
                 "new_blocks": kinds["new_block"],
                 "blocks": memory.n_blocks_,
-                "largest_error_of_a_direction": _error(memory),
+                "largest_error_of_a_level": _error(memory),
             }
         )
         with listed.open("a") as file:
@@ -90,10 +90,9 @@ def rows(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _error(memory: Any) -> float:
-    """Return the largest error of the prototypes that are nearest to the centres of the regimes."""
-    centres = np.random.default_rng(0).normal(size=(4, 8))
-    centres /= np.linalg.norm(centres, axis=1, keepdims=True)  # prototypes have length 1
-    return round(float(np.abs(memory.prototypes_[memory.predict(centres)] - centres).max()), 3)
+    """Return the largest distance, in any column, of a regime's centre from the level of its nearest block."""
+    apart = np.abs(memory.block_levels_[:, None] - _regimes(0, 4 * _SEGMENT, noise=0.0)[::_SEGMENT])
+    return round(float(apart.max(axis=2).min(axis=0).max()), 5)
 
 
 def wide(args: argparse.Namespace) -> dict[str, Any]:
