@@ -36,15 +36,12 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
 
 UNDONE: tuple[Change, ...] = (
     # threads
-    ("core.locking", "        with guard.lock:\n            if", "        if True:\n            if"),
+    ("core.locking", "        with guard.lock:\n            guard.depth", "        if True:\n            guard.depth"),
     ("core.locking", "        with guard.lock:\n            return", "        if True:\n            return"),
-    ("core.locking", "            if guard.is_notifying:", "            if False:"),
-    ("core.locking", "        if self.depth > 1:", "        if False:"),
-    (
-        "core.locking",
-        "                if guard.to_notify is not None and guard.depth == 1:",
-        "                if False:",
-    ),
+    ("core.locking", "        if guard.deliverer is not None and guard.deliverer ==", "        if 0 =="),
+    ("core.locking", "guard.to_notify is not None and guard.depth == 0", "guard.to_notify is not None"),
+    ("core.locking", "guard.to_notify = to_notify", "pass"),
+    ("core.locking", "            if self.deliverer is not None:\n                return", "            pass"),
     ("layers.stack", "        share_guard(self, fresh)", "        pass"),
     ("core.locking", "return copy.deepcopy(state)", "return state"),
     ("io.persistence.checkpoint", "model._while_reading(_write, path, content, check)", "_write(path, content, check)"),

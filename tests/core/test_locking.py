@@ -293,6 +293,44 @@ def test_a_callback_may_read_and_save_but_not_teach(tmp_path: Path, kind: str) -
     in_threads(lambda: model.partial_fit(ROWS, LABELS))  # nothing is left locked
 
 
+@pytest.mark.parametrize("kind", MODELS_THAT_TELL)
+def test_a_callback_may_wait_for_a_thread_that_teaches_its_model(kind: str) -> None:
+    memory = CCM(**BLOCKY)
+    model = MODELS_THAT_TELL[kind](memory)
+    told: list[Any] = []
+    inside: list[int] = []
+
+    @memory.on_event
+    def callback(event: Any) -> None:
+        inside.append(threading.get_ident())
+        assert len(inside) == 1  # callbacks do not overlap
+        told.append(event)
+        if len(told) == 1:
+            other = threading.Thread(target=lambda: model.partial_fit(ROWS, LABELS), daemon=True)
+            other.start()
+            other.join(60.0)
+            assert not other.is_alive()
+        inside.pop()
+
+    model.partial_fit(ROWS, LABELS)
+    learned = getattr(model, "last_", model)
+    learned = getattr(learned, "memory_", learned)
+    assert learned.n_samples_seen_ == 80
+    assert told == learned.events_  # the events of both threads, in order
+    in_threads(lambda: model.partial_fit(ROWS, LABELS))  # nothing is left locked
+    assert told == learned.events_
+
+
+def test_threads_that_learn_deliver_every_event_once_and_in_order() -> None:
+    memory = CCM(**BLOCKY)
+    told: list[Any] = []
+    memory.on_event(told.append)
+    in_threads(*[lambda: [memory.partial_fit(ROWS) for _ in range(30)]] * 3)
+    memory.partial_fit(ROWS[:1])
+    assert told == memory.events_
+    assert len(told) >= 30
+
+
 def test_a_callback_of_a_river_model_is_told_when_all_is_learned() -> None:
     pytest.importorskip("river")
     from ccmem.river import ConceptDetector

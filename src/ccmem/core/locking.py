@@ -3,7 +3,8 @@
 Kernels run without Python's interpreter lock, so this lock alone keeps two threads from writing to the same arrays.
 Methods are decorated with :func:`learning` or :func:`reading`. Objects that belong together (a classifier and its
 memory) share one guard, so that a reader never sees a chunk learned by only one of them. Listeners are notified when
-the outermost learning method has finished, so that a call is learned completely before any callback runs.
+the outermost learning method has finished and released the lock: a call is learned completely before any callback runs,
+and a callback may wait for other threads that use the model.
 """
 
 from __future__ import annotations
@@ -25,24 +26,37 @@ _making = threading.RLock()
 class Guard:
     """Reentrant lock of a model and its parts."""
 
-    __slots__ = ("depth", "is_notifying", "lock", "to_notify")
+    __slots__ = ("deliverer", "depth", "lock", "to_notify")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.depth = 0  # nesting depth of learning methods
-        self.is_notifying = False  # True while listeners run, which may read but not learn
-        self.to_notify: Any = None  # memory whose listeners are notified when the outermost method ends
+        self.to_notify: Any = None  # memory with events that its listeners have not been told yet
+        self.deliverer: int | None = None  # thread that calls listeners, which may read but not learn
 
-    def notify(self, memory: Any, listeners: Callable[[], None]) -> None:
-        """Call the listeners of a memory; inside a nested learning method, leave this to the outermost one."""
-        if self.depth > 1:
-            self.to_notify = memory
-            return
-        self.is_notifying = True
+    def deliver(self) -> None:
+        """Call the listeners of the memory that has events, one event after the other and without the lock.
+
+        If another thread is already calling listeners, that thread calls them for these events too. Waiting for that
+        thread instead would be a deadlock if one of its listeners waits for this thread.
+        """
+        with self.lock:
+            if self.deliverer is not None:
+                return
+            self.deliverer = threading.get_ident()
         try:
-            listeners()
-        finally:
-            self.is_notifying = False
+            while True:
+                with self.lock:
+                    memory = self.to_notify
+                    event = None if memory is None else memory._next_event()
+                    if event is None:
+                        self.to_notify = self.deliverer = None
+                        return
+                for listener in memory._listeners:
+                    listener(event)
+        except BaseException:
+            self.to_notify = self.deliverer = None  # remaining events are delivered after the next call that learns
+            raise
 
 
 def guard_of(owner: Any) -> Guard:
@@ -74,23 +88,24 @@ def learning(method: _Method) -> _Method:
     @functools.wraps(method)
     def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
         guard: Guard = self.__dict__.get("_guard") or guard_of(self)
+        if guard.deliverer is not None and guard.deliverer == threading.get_ident():
+            raise RuntimeError(
+                "a callback of on_event may read, predict with or save its model, but must leave learning for later"
+            )
         with guard.lock:
-            if guard.is_notifying:
-                raise RuntimeError(
-                    "a callback of on_event may read, predict with or save its model, but must leave learning for later"
-                )
             guard.depth += 1
+            to_notify = guard.to_notify
             try:
                 result = method(self, *args, **kwargs)
-                if guard.to_notify is not None and guard.depth == 1:
-                    memory, guard.to_notify = guard.to_notify, None
-                    memory._notify()
-                return result
             except BaseException:
-                guard.to_notify = None  # pending events are reported with the next call, if not undone
+                guard.to_notify = to_notify  # new events are delivered after the next call, if not undone
                 raise
             finally:
                 guard.depth -= 1
+            has_events = guard.to_notify is not None and guard.depth == 0
+        if has_events:
+            guard.deliver()
+        return result
 
     return cast(_Method, locked)
 

@@ -95,8 +95,9 @@ class BlockMemory(CompetitiveMemory):
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall from now on; usable as a decorator.
 
-        The callback runs in the learning thread, after the chunk with the event has been learned completely. It may
+        The callback runs in a thread that learns, after the chunk with the event has been learned completely. It may
         read, predict with or save the memory, as other threads may meanwhile; teaching the memory raises RuntimeError.
+        Other threads may teach the memory meanwhile. Callbacks run one after the other, in the order of the events.
         If the callback raises, the chunk stays learned, and the remaining events are delivered after the next chunk.
         Clones keep the callback, because a classifier learns in a clone of its memory; pickles, copies and checkpoints
         drop it.
@@ -244,13 +245,14 @@ class BlockMemory(CompetitiveMemory):
 
     def _notify(self) -> None:
         if self._pending_events:
-            guard_of(self).notify(self, self._call_listeners)
+            guard_of(self).to_notify = self
 
-    def _call_listeners(self) -> None:
-        while self._pending_events:
-            event, self._pending_events = self._pending_events[0], self._pending_events[1:]
-            for listener in self._listeners:
-                listener(event)
+    def _next_event(self) -> Event | None:
+        """Return the oldest event that listeners have not been told, and remove it from these."""
+        if not self._pending_events:
+            return None
+        event, self._pending_events = self._pending_events[0], self._pending_events[1:]
+        return event
 
     def _may_win(self) -> BoolArray:
         """True for units that have learned; others do not compete in prediction."""
