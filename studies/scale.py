@@ -2,6 +2,7 @@
 
     python -m studies.scale rows --rows 1e9 --piece 1e7      (resumes where it stopped)
     python -m studies.scale wide --columns 10000
+    python -m studies.scale blocks --blocks 10000            (time per row as blocks are added)
     python -m studies.scale page --blocks 10000 --events 1000000
     python -m studies.fleet scale --keys 1000000             (keys of a fleet)
     python -m studies.fleet kills plain --kills 200          (kills of a fleet; also dask, spark)
@@ -110,6 +111,38 @@ def wide(args: argparse.Namespace) -> dict[str, Any]:
     return {"columns": args.columns, "models": found}
 
 
+def blocks(args: argparse.Namespace) -> dict[str, Any]:
+    """Learn a stream with a change every 256 rows, three in four to a new regime; time per row and returns found."""
+    rng, memory, centres, found = np.random.default_rng(0), ccmem.AdaptiveCCM(n_slots=2), [], []
+    marks, began, first, tried, right = [250, 500, 1000, 2000, 4000, 7000, 10_000], time.process_time(), 0, 0, 0
+    block_of: dict[int, int] = {}
+    while marks and memory_blocks(memory) < args.blocks:
+        returns = len(centres) > 8 and rng.random() < 0.25
+        regime = int(rng.integers(len(centres) - 1)) if returns else len(centres)
+        if not returns:
+            centres.append(rng.normal(size=8) * 10)
+        memory.partial_fit(centres[regime] + rng.normal(0, 0.3, (256, 8)))
+        tried, right = tried + returns, right + (returns and memory.task_pointer_ == block_of[regime])
+        block_of.setdefault(regime, memory.task_pointer_)
+        if memory.n_blocks_ >= marks[0]:
+            rows, now = memory.n_samples_seen_ - first, time.process_time()
+            share = round(right / max(tried, 1), 4)
+            part = {
+                "blocks": memory.n_blocks_,
+                "us_per_row": round(1e6 * (now - began) / rows, 2),
+                "returns_found": share,
+            }
+            print(json.dumps(part), flush=True)
+            found.append(part)
+            marks, first, began, tried, right = marks[1:], first + rows, time.process_time(), 0, 0
+    return {"regimes": len(centres), "parts": found}
+
+
+def memory_blocks(memory: Any) -> int:
+    """Return the number of blocks, 0 before the first row."""
+    return int(memory.n_blocks_) if hasattr(memory, "_state") else 0
+
+
 def page(args: argparse.Namespace) -> dict[str, Any]:
     """Show a memory of very many blocks that has told very many events."""
     memory = ccmem.CCM(n_slots=1, alarm_limit=0, recall_limit=0, commit_limit=0, vigilance=0.999, random_state=0)
@@ -137,7 +170,7 @@ def page(args: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rows", "wide", "page"])
+    parser.add_argument("what", choices=["rows", "wide", "blocks", "page"])
     parser.add_argument("--rows", type=float, default=1e7)
     parser.add_argument("--piece", type=float, default=2e6)
     parser.add_argument("--checkpoint", default="scale.safetensors")

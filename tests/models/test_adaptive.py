@@ -586,3 +586,20 @@ def test_the_larger_a_change_the_surer_its_event():
 def load_round_trip(events):
     """Events as a journal keeps them, and back."""
     return [event_of(line_of(event)) for event in events]
+
+
+def test_comparing_the_nearest_of_many_blocks_decides_like_comparing_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(24, 4)) * 10
+    visits = [*range(24), *rng.integers(24, size=24)]
+    rows = [centres[regime] + rng.normal(0, 0.3, (256, 4)) for regime in visits]
+    found = []
+    for most in (4, 1000):
+        monkeypatch.setattr("ccmem.models.adaptive.cold.MOST_COMPARED", most)
+        monkeypatch.setattr("ccmem.models.adaptive.nearest.MOST_COMPARED", most)
+        memory = AdaptiveCCM(n_slots=2)
+        for chunk in rows:
+            memory.partial_fit(chunk)
+        found.append(memory.events_)
+    assert found[0] == found[1]
+    assert sum(event.kind == "recall" for event in found[0]) >= 20

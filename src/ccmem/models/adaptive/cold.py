@@ -18,6 +18,7 @@ from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.models.adaptive.coordinates import measure_scatter
 from ccmem.models.adaptive.evidence import MOST, evidence_of
+from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
 from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
@@ -71,7 +72,7 @@ def decide(state: Any, settings: Any) -> Any:
             return state
         batches = latest(state, min(fresh, RING))
         own = int(counters[POINTER])
-        found = fits(state, settings, batches, own)
+        found = fits_nearest(state, settings, batches, own)
         best = int(np.argmin(found))
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
@@ -121,6 +122,23 @@ def noise(state: Any, settings: Any, block: int) -> FloatArray:
     """Return the error variance of one batch in a block, with that of rounding; shape (2, columns)."""
     level, error, _ = block_values(state, block)
     return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
+
+
+def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> FloatArray:
+    """Return the result of :func:`fits`, with infinity for blocks that are too far away to be compared."""
+    blocks, n, current = int(state.counters[BLOCKS]), len(batches), int(state.counters[POINTER])
+    if blocks <= 2 * MOST_COMPARED:
+        return fits(state, settings, batches, own)
+    window, ranks = np.median(batches[:, :2], axis=0), np.empty(blocks)  # an outlying batch decides nothing
+    silent = state.gaps[GAP] >= n * settings.batch if len(state.gaps) else np.zeros(window.shape[1], np.bool_)
+    drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + TINY
+    rank_blocks(ranks, state.blocks[:blocks], window, error, drift, settings.rounding, silent)
+    some = nearest_blocks(ranks, current)
+    few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
+    few.counters[BLOCKS] = len(some)
+    found = np.full(blocks, math.inf)
+    found[some] = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
+    return found
 
 
 def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> FloatArray:
@@ -273,7 +291,7 @@ def _come_home(state: Any, settings: Any) -> Any:
     level, _, sway = block_values(state, own)
     kept, home = level.copy(), state.stream[HOME : HOME + 2]
     level[:] = home
-    found = fits(state, settings, batches)
+    found = fits_nearest(state, settings, batches)
     away, found[own] = found[own], math.inf
     best = int(np.argmin(found))
     if found[best] > 0.5 * settings.threshold or away - found[best] < settings.threshold:
