@@ -95,3 +95,29 @@ def test_zero_rows_and_constant_columns_are_learned():
     X[::2, 0] = 1.0
     for model in (LVQ(), ARTMAP()):
         assert model.fit(X, X[:, 0].astype(int)).score(X, X[:, 0].astype(int)) == 1.0
+
+
+def test_artmap_at_its_bound_learns_classes_that_appear_late():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random((200, 2)) * 0.4 + 0.2 * i for i in range(4)])
+    y = np.repeat(list("abcd"), 200)
+    model = ARTMAP(max_units=12, vigilance=0.95)
+    for label in "abcd":
+        model.partial_fit(X[y == label], y[y == label])
+    found, counts = np.unique(model.unit_labels_, return_counts=True)
+    assert found.tolist() == list("abcd")
+    assert counts.min() >= 2
+    assert model.memory_.n_units_ == 12
+    assert [model.score(X[y == label], y[y == label]) > 0.25 for label in "abcd"] == [True] * 4
+
+
+def test_artmap_replaces_the_least_used_unit_of_the_largest_class():
+    X = np.array([[0.0], [0.5], [0.51], [1.0], [0.0], [0.8], [0.2]])
+    y = np.array(["a", "a", "a", "a", "a", "b", "b"])
+    model = ARTMAP(max_units=3, vigilance=0.9).partial_fit(X[:5], y[:5])
+    assert model.memory_.prototypes_.ravel().tolist() == [0.0, 0.5, 1.0]
+    assert model.memory_.win_counts_.tolist() == [2, 2, 1]
+    assert model.learn_one(X[5], y[5]) == 2
+    assert model.unit_labels_.tolist() == ["a", "a", "b"]
+    assert model.learn_one(X[6], y[6]) == -1  # "a" has only one unit more than "b"
+    assert model.memory_.win_counts_.tolist() == [2, 2, 1]

@@ -36,6 +36,12 @@ def naive(X, max_units, vigilance, choice, learning_rate, y=None, match_tracking
             upper.append(c)
             C.append(1)
             labels.append(None if y is None else y[r])
+        elif y is not None:
+            units = {label: [i for i in range(len(w)) if labels[i] == label] for label in labels}
+            donor = max(units, key=lambda label: len(units[label]))
+            if len(units[donor]) > len(units.get(y[r], [])) + 1:
+                won = min(units[donor], key=lambda i: C[i])
+                w[won], upper[won], C[won], labels[won] = x.copy(), c, 1, y[r]
         winners.append(won)
     known = {"prototypes_": np.array(w), "win_counts_": C, "winners": winners}
     return known | ({"upper_": 1 - np.array(upper)} if y is None else {"labels": labels})

@@ -6,8 +6,12 @@ The equations of :mod:`ccmem.models.fuzzy_art` apply, with these changes for a s
     match tracking: if the unit that matches has another label,   rho <- its match + match_tracking, for this sample
     if none resonates:                                            I becomes a new unit with label y
 
-Ties go to the lowest index. A sample without a label is not learned. With ``max_units``, a sample that resonates with
-no unit is rejected once this bound is reached. Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
+Ties go to the lowest index. A sample without a label is not learned. Once ``max_units`` is reached, a sample that
+resonates with no unit replaces the least used unit of the label with the most units, if that label has at least two
+units more than y; otherwise the sample is rejected. So a label that appears late gets its share of the units, and no two
+labels take units from each other in turn. This is a choice of this implementation; below the bound it has no effect.
+
+Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
 "Simplified fuzzy ARTMAP", 1993. Equal to artlib's SimpleARTMAP exactly. Reference in plain numpy:
 ``tests/naive/artmap.py``.
 

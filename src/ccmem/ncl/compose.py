@@ -82,11 +82,13 @@ def learn(state, settings, X, winners, codes):  #? labelled
         if grows and n == state.prototypes.shape[0]:  #? check growth
             return r  #? check growth
         if grows:
-            start(state, settings, n, X[r])
-            state.rates[n] = settings.learning_rate
-            won(state, settings, n)
-            counters[UNITS] = n + 1
-            winners[r] = n
+            new = n
+            new = place(state, settings, n)  #? place
+            start(state, settings, new, X[r])
+            state.rates[new] = settings.learning_rate
+            won(state, settings, new)
+            counters[UNITS] = max(n, new + 1)
+            winners[r] = new
         elif k == 0:
             winners[r] = REJECTED
         else:

@@ -30,13 +30,54 @@ def unmatched(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
     return k == 0 and n < settings.limit
 
 
-@growth(whole=True, gradual=True, labelled=True, parameters={"max_units": MAX_UNITS}, state=UNIT_LABELS, scratch=LABEL)
+@kernel_in_place
+def replaceable(state: Any, settings: Any, n: int) -> int:
+    """Return the unit to replace at the bound: the least used one of the label with the most units, or -1.
+
+    That label must have at least two units more than the label of the row, so that no two labels take units from each
+    other in turn. Ties go to the lowest index.
+    """
+    leaders, members, label = settings.units, settings.strengths, settings.label[0]
+    own, most, least = 0, 0, -1
+    for i in range(n):
+        members[i] = 0.0
+    for i in range(n):
+        leader = 0
+        while state.labels[leader] != state.labels[i]:
+            leader += 1
+        leaders[i] = leader
+        members[leader] += 1.0
+        own += state.labels[i] == label
+    for i in range(n):
+        if members[i] > members[most]:
+            most = i
+    for i in range(n):
+        if leaders[i] == most and (least < 0 or state.wins[i] < state.wins[least]):
+            least = i
+    return least if members[most] > own + 1.0 else -1
+
+
+@kernel_in_place
+def labelled_place(state: Any, settings: Any, n: int) -> int:
+    """Return the unit that a row becomes, labelled as the row and without wins; below the bound a further unit."""
+    unit = n if n < settings.limit else replaceable(state, settings, n)
+    state.labels[unit] = settings.label[0]
+    state.wins[unit] = 0
+    return unit
+
+
+@growth(
+    whole=True,
+    gradual=True,
+    labelled=True,
+    parameters={"max_units": MAX_UNITS},
+    state=UNIT_LABELS,
+    scratch=LABEL,
+    hooks={"place": labelled_place},
+)
 def unmatched_labelled(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
-    """True if no unit won and there is room for one more; the new unit gets the label of the row."""
-    if k > 0 or n >= settings.limit:
-        return False
-    state.labels[n] = settings.label[0]
-    return True
+    """True if no unit won and there is room for one more, or at the bound a unit of a label with more units."""
+    return k == 0 and (n < settings.limit or replaceable(state, settings, n) >= 0)
 
 
 @growth(

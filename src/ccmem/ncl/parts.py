@@ -78,7 +78,7 @@ class Part:
     """Arrays of ``settings``, by name: made from the model and its capacity before each chunk."""
     hooks: Mapping[str, Any] = field(default_factory=dict)
     """Further functions: ``after`` each row (True stops the kernel for :meth:`CompetitiveMemory._decide`), ``won`` by a
-    winner (rate), ``start`` of a unit (update)."""
+    winner (rate), ``start`` of a unit (update), ``place`` of a new unit (growth; default: after the last)."""
     similarity: bool = False
     """True if an activation is the negative of a similarity."""
     labelled: bool = False
