@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ccmem import IncrementalGMM, IncrementalWTA
-from ccmem.ncl.neighbourhoods import LEAVES_NO_TRACE
+from ccmem.models.gmm import LEAVES_NO_TRACE
 from naive import gmm
 
 rng = np.random.default_rng(5)

@@ -152,16 +152,16 @@ def test_nothing_of_a_chunk_with_an_error_is_learned():
 
 def test_units_that_do_not_exist():
     @ncl.competition(whole=True)
-    def beyond(state, settings, n, h, best):
-        best[0] = n + 5
+    def beyond(state, settings, n):
+        settings.best[0] = n + 5
         return min(n, 1)
 
     @ncl.neighbourhood(whole=True)
-    def too_many(state, settings, n, h, k, best, units, strengths):
+    def too_many(state, settings, n, k):
         return n + 1
 
     @ncl.growth(whole=True)
-    def endless(state, settings, n, h, k):
+    def endless(state, settings, n, k):
         return True
 
     @ncl.update(hooks={"start": ncl.hebbian.part.hooks["start"]})

@@ -13,12 +13,14 @@ others can write to, is therefore not used. A failure of the cache is never an e
 from __future__ import annotations
 
 import hashlib
+import linecache
 import os
 import pickle
 import shutil
 import stat
 import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,26 @@ def cache_of(source: str) -> Path | None:
         return folder
     except OSError:
         return None
+
+
+def kept_source(name: str, source: str) -> str:
+    """Write generated source, whose ``name`` ends with its digest, to the cache if there is one; return its file name.
+
+    Tracebacks show the lines of the source, also without a file.
+    """
+    file, root = f"<{name}>", cache_root()
+    if root is not None:
+        folder = root / name.rpartition("_")[2]
+        with suppress(OSError):
+            folder.mkdir(exist_ok=True)
+            os.utime(folder)
+            if not (folder / "composed.py").is_file():
+                part = folder / f"{os.getpid()}.part"
+                part.write_text(source, encoding="utf-8")
+                part.replace(folder / "composed.py")  # atomic: other processes may write the same file
+            file = str(folder / "composed.py")
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    return file
 
 
 @cache

@@ -157,6 +157,24 @@ def lowest(scores: FloatArray, n: int) -> int:
 
 
 @kernel_in_place
+def all_finite(values: FloatArray, n: int) -> bool:
+    """True if the first ``n`` values are finite."""
+    for i in range(n):  # noqa: SIM110 (numba does not compile all)
+        if not abs(values[i]) < np.inf:
+            return False
+    return True
+
+
+@kernel_in_place
+def all_below(units: IntArray, m: int, n: int) -> bool:
+    """True if the first ``m`` entries are indices below ``n``."""
+    for j in range(m):  # noqa: SIM110
+        if not 0 <= units[j] < n:
+            return False
+    return True
+
+
+@kernel_in_place
 def highest(scores: FloatArray, n: int) -> int:
     """Return the index of the largest of the first ``n`` scores; ties go to the lowest index, -1 if there are none."""
     a = b = c = d = -np.inf

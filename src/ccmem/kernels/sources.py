@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import re
 import sys
+import types
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
@@ -63,3 +66,48 @@ def _file_of(module: str) -> Path | None:
         if file.is_file():
             return file
     return None
+
+
+def function_digest(*functions: Any, options: tuple[Any, ...] = ()) -> str:
+    """Return a digest of everything that these functions are compiled from, wherever it is defined."""
+    digest = hashlib.sha256(repr(options).encode())
+    for function in functions:
+        for piece in _pieces(function, (), set()):
+            digest.update(piece + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _names_in(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of globals, attributes and outer variables of a function and of its inner functions."""
+    yield from (*code.co_names, *code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names_in(constant)
+
+
+def _pieces(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[bytes]:
+    """Yield the content of a value that affects a compiled function; ``names``: attributes that it may look up."""
+    if id(value) in seen:
+        return
+    function = getattr(value, "py_func", value)
+    module = getattr(function, "__module__", None) or ""
+    if isinstance(value, types.ModuleType):
+        seen.add(id(value))
+        for name in names:
+            if hasattr(value, name) and not value.__name__.startswith(("numpy", "numba", "math")):
+                yield from _pieces(getattr(value, name), (), seen)
+    elif module.startswith("ccmem."):
+        yield source_digest(Path(sys.modules[module].__file__ or "")).encode()
+    elif isinstance(function, types.FunctionType):
+        seen.add(id(value))
+        yield marshal.dumps(function.__code__, 2)  # version 2 does not depend on reference counts
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        variables = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+        used = tuple(_names_in(function.__code__))
+        for name in used:
+            if name in variables:
+                yield from _pieces(variables[name], used, seen)
+    elif isinstance(value, np.ndarray):
+        yield value.dtype.str.encode() + repr(value.shape).encode() + value.tobytes()
+    else:
+        yield repr(value).encode() if isinstance(value, (int, float, str, tuple, bool)) else module.encode()

@@ -57,6 +57,23 @@ def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
 
 
 @kernel_in_place
+def complement(x: FloatArray, out: FloatArray) -> None:
+    """Compute out = 1 - x, the second half of a complement coded row."""
+    one = x.dtype.type(1.0)
+    for i in range(x.shape[0]):
+        out[i] = one - x[i]
+
+
+@kernel_in_place
+def shrink_to(weights: FloatArray, x: FloatArray, rate: float) -> None:
+    """Shrink weights: w <- rate (x min w) + (1 - rate) w, in place."""
+    gain, keep = weights.dtype.type(rate), weights.dtype.type(1.0 - rate)
+    for i in range(weights.shape[0]):
+        lesser = x[i] if x[i] < weights[i] else weights[i]  # min() of Python prevents vectorisation
+        weights[i] = gain * lesser + keep * weights[i]
+
+
+@kernel_in_place
 def count_win(rates: FloatArray, wins: IntArray, unit: int, decay: float) -> None:
     """Count a win of ``unit`` and decay its rate."""
     rates[unit] *= decay

@@ -8,9 +8,8 @@ The equations of :mod:`ccmem.models.fuzzy_art` apply, with these changes for a s
 
 Ties go to the lowest index. A sample without a label is not learned. Once ``max_units`` is reached, a sample that
 resonates with no unit replaces the least used unit of the label with the most units, if that label has at least two
-units more than y; otherwise the sample is rejected. So a label that appears late gets its share of the units, and no two
-labels take units from each other in turn. This is a choice of this implementation; below the bound it has no effect.
-
+units more than y; otherwise the sample is rejected. So a late label gets its share of the units, and no two labels take
+units from each other in turn. This is a choice of this implementation, without effect below the bound.
 Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
 "Simplified fuzzy ARTMAP", 1993. Equal to artlib's SimpleARTMAP exactly. Reference in plain numpy:
 ``tests/naive/artmap.py``.
@@ -24,7 +23,62 @@ Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
 
 from __future__ import annotations
 
+from typing import Any
+
 from ccmem import ncl
+from ccmem.kernels.jit import kernel_in_place
+from ccmem.ncl.competitions import LABELLED, VIGILANCE, resonating
+from ccmem.ncl.growths import MAX_UNITS
+
+
+@ncl.competition(
+    whole=True,
+    parameters={"vigilance": VIGILANCE, "match_tracking": ncl.Parameter(1e-10, ncl.number(0.0, open_above=True))},
+    **LABELLED,
+)
+def match_tracking(state: Any, settings: Any, n: int) -> int:
+    """Select as in Fuzzy ART; a unit of another label raises the row's vigilance just above its match."""
+    best, matches, vigilance = settings.best, settings.overlaps, settings.vigilance
+    while vigilance <= 1.0:
+        best[0] = resonating(settings, n, vigilance)
+        if best[0] < 0 or state.labels[best[0]] == settings.label[0]:
+            return 1 if best[0] >= 0 else 0
+        vigilance = matches[best[0]] + settings.match_tracking
+        matches[best[0]] = -1.0
+    return 0
+
+
+@kernel_in_place
+def replaceable(state: Any, settings: Any, n: int) -> int:
+    """Return the least used unit of the label with the most units, or -1 if it has less than two more than y has."""
+    firsts, members = settings.units, settings.strengths  # first unit of each label, and the number of its units
+    own, most, least = 0, 0, -1
+    for i in range(n):
+        members[i], firsts[i] = 0.0, 0
+        while state.labels[firsts[i]] != state.labels[i]:
+            firsts[i] += 1
+        members[firsts[i]] += 1.0
+        own += state.labels[i] == settings.label[0]
+    for i in range(n):
+        most = i if members[i] > members[most] else most
+    for i in range(n):
+        if firsts[i] == most and (least < 0 or state.wins[i] < state.wins[least]):
+            least = i
+    return least if members[most] > own + 1.0 else -1
+
+
+@kernel_in_place
+def labelled_place(state: Any, settings: Any, n: int) -> int:
+    """Return the unit that the row becomes, with the label of the row and without wins."""
+    unit = n if n < settings.limit else replaceable(state, settings, n)
+    state.labels[unit], state.wins[unit] = settings.label[0], 0
+    return unit
+
+
+@ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS}, hooks={"place": labelled_place}, **LABELLED)
+def unmatched_labelled(state: Any, settings: Any, n: int, k: int) -> bool:
+    """True if no unit won and there is room for one more, or at the bound a unit to replace."""
+    return k == 0 and (n < settings.limit or replaceable(state, settings, n) >= 0)
 
 
 class ARTMAP(ncl.Classifier):
@@ -52,10 +106,10 @@ class ARTMAP(ncl.Classifier):
     """
 
     activation = ncl.fuzzy_minimum
-    competition = ncl.match_tracking
+    competition = match_tracking
     rate = ncl.constant
     update = ncl.fuzzy
-    growth = ncl.unmatched_labelled
+    growth = unmatched_labelled
 
     def __init__(
         self,

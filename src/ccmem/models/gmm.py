@@ -22,10 +22,47 @@ array([[0.5],
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ccmem import ncl
-from ccmem.ncl.rates import decaying_by_precision
+from ccmem.kernels.competition import root
+from ccmem.ncl.neighbourhoods import POSITIVE, resolution
+from ccmem.ncl.rates import DECAY, decay
+
+LEAVES_NO_TRACE = -36.8
+"""Exponent below which exp is less than half the resolution of doubles at 1, so a sum >= 1 does not change."""
+
+
+@ncl.neighbourhood(
+    whole=True, parameters={"precision": ncl.Parameter(1.0, POSITIVE), "temperature": ncl.Parameter(0.0285, POSITIVE)}
+)
+def posterior(state: Any, settings: Any, n: int, k: int) -> int:
+    """Select all units, by exp(-precision h / temperature), normalised to sum 1, where h is a p-norm distance."""
+    h, units, strengths, w = settings.h, settings.units, settings.strengths, settings.best[0]
+    p, near, total, found, m = settings.p, root(settings.h[w], settings.p), 1.0, 0, 0
+    far = (near - LEAVES_NO_TRACE * settings.temperature / settings.precision) * (1.0 + 1e-9)
+    if p == 2.0:
+        far *= far
+    elif p != 1.0 and p != math.inf:
+        far = far**p
+    for i in range(n):  # without a branch, which would be mispredicted; beyond ``far`` a posterior is certainly 0
+        units[found] = i
+        found += h[i] <= far and i != w
+    for j in range(found):
+        strengths[j] = math.exp(-settings.precision * (root(h[units[j]], p) - near) / settings.temperature)
+        total += strengths[j]
+    units[found], strengths[found] = w, 1.0
+    for j in range(found + 1):
+        units[m], strengths[m] = units[j], strengths[j] / total
+        m += strengths[m] >= resolution(state)
+    return m
+
+
+@ncl.rate(parameters=DECAY, hooks={"won": decay})
+def decaying_by_precision(state: Any, settings: Any, unit: int) -> float:
+    """Return the unit's decaying rate times the precision."""
+    return float(state.rates[unit] * settings.precision)
 
 
 class IncrementalGMM(ncl.Model):
@@ -60,7 +97,7 @@ class IncrementalGMM(ncl.Model):
         The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
     """
 
-    neighbourhood = ncl.posterior
+    neighbourhood = posterior
     rate = decaying_by_precision
     update = ncl.STEPS
 

@@ -33,21 +33,19 @@ import numpy as np
 
 from ccmem import ncl
 from ccmem.core.state import SEEN, UNITS
-from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import lowest
+from ccmem.kernels.competition import highest, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled, hebbian_move
 from ccmem.ncl import graph
-from ccmem.ncl.growths import largest
 from ccmem.ncl.rates import DECAY, UNIT_INTERVAL
 
 SHARE = ncl.number(0.0, 1.0)
 
 
 @kernel_in_place
-def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> bool:
+def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
     """Take steps 1, 3 and 5 but the removal of units, which edges[i, i] marks; True if units change after this row."""
-    edges, second, due = state.edges, settings.best[1], False
+    edges, h, second, due = state.edges, settings.h, settings.best[1], False
     state.rates[winner] *= settings.rate_decay
     if winner == n:
         return False
@@ -67,7 +65,7 @@ def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> boo
         due |= (state.counters[SEEN] + 1) % settings.insert_every == 0 and n < settings.limit
         if settings.utility > 0.0:
             least = settings.utility * state.utilities[lowest(state.utilities, n)]
-            due |= state.errors[largest(state.errors, n)] > least
+            due |= state.errors[highest(state.errors, n)] > least
     state.counters[graph.PENDING] = due
     return due
 
@@ -86,13 +84,12 @@ def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> boo
     state={**graph.EDGES, "errors": ncl.Array("unit"), "utilities": ncl.Array("unit")},
     hooks={"after": follow},
 )
-def linked(
-    state: Any, settings: Any, n: int, h: FloatArray, k: int, best: IntArray, units: IntArray, strengths: FloatArray
-) -> int:
+def linked(state: Any, settings: Any, n: int, k: int) -> int:
     """Select the winner by its rate, and its neighbours by ``neighbour_rate``."""
-    units[0], strengths[0], m = best[0], state.rates[best[0]], 1
+    units, strengths, winner, m = settings.units, settings.strengths, settings.best[0], 1
+    units[0], strengths[0] = winner, state.rates[winner]
     for i in range(n):
-        if state.edges[best[0], i] > 0 and settings.neighbour_rate > 0.0:
+        if state.edges[winner, i] > 0 and settings.neighbour_rate > 0.0:
             units[m], strengths[m] = i, settings.neighbour_rate
             m += 1
     return m

@@ -23,7 +23,23 @@ quantization", 1995, with f the identity instead of a sigmoid that sharpens over
 
 from __future__ import annotations
 
+from typing import Any
+
 from ccmem import ncl
+from ccmem.ncl.competitions import LABELLED, nearest_labelled
+from ccmem.ncl.neighbourhoods import POSITIVE
+
+
+@ncl.neighbourhood(whole=True, parameters={"gain": ncl.Parameter(1.0, POSITIVE)}, **LABELLED)
+def relative(state: Any, settings: Any, n: int, k: int) -> int:
+    """Select the nearest unit of the label and the nearest other, by the gradient of (d+ - d-) / (d+ + d-): GLVQ."""
+    h, own, other = settings.h, settings.best[0], nearest_labelled(state, settings, n, False)
+    if other < 0 or h[own] + h[other] == 0.0:
+        return 0
+    scale = (h[own] + h[other]) * (h[own] + h[other])
+    settings.units[0], settings.strengths[0] = own, min(1.0, settings.gain * h[other] / scale)
+    settings.units[1], settings.strengths[1] = other, -min(1.0, settings.gain * h[own] / scale)
+    return 2
 
 
 class LVQ(ncl.Classifier):
@@ -57,7 +73,7 @@ class LVQ(ncl.Classifier):
     """
 
     competition = ncl.by_parameter("rule", lvq1=ncl.nearest, glvq=ncl.label_veto, attract=ncl.label_veto)
-    neighbourhood = ncl.by_parameter("rule", lvq1=ncl.signed, glvq=ncl.relative, attract=ncl.winners)
+    neighbourhood = ncl.by_parameter("rule", lvq1=ncl.signed, glvq=relative, attract=ncl.winners)
     update = ncl.STEPS
     growth = ncl.first_samples_of_class
 

@@ -29,14 +29,13 @@ import numpy as np
 
 from ccmem import ncl
 from ccmem.core.state import SEEN
-from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl import graph
 from ccmem.ncl.growths import MAX_UNITS, local_threshold
 
 
 @kernel_in_place
-def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> bool:
+def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
     """Remove the winner's old edges; return True if step 3 is due."""
     if winner < n:
         graph.prune(state.edges, winner, n, settings.max_age)
@@ -54,11 +53,10 @@ def follow(state: Any, settings: Any, n: int, h: FloatArray, winner: int) -> boo
     state=graph.EDGES,
     hooks={"after": follow},
 )
-def linked(
-    state: Any, settings: Any, n: int, h: FloatArray, k: int, best: IntArray, units: IntArray, strengths: FloatArray
-) -> int:
+def linked(state: Any, settings: Any, n: int, k: int) -> int:
     """Connect the two nearest units; select the winner and its neighbours."""
-    units[0], strengths[0], m = best[0], 1.0 / (state.wins[best[0]] + 1), 1
+    best, units, strengths, m = settings.best, settings.units, settings.strengths, 1
+    units[0], strengths[0] = best[0], 1.0 / (state.wins[best[0]] + 1)
     if n > 1:
         graph.connect(state.edges, best[0], best[1])
         graph.age(state.edges, best[0], n)
@@ -70,8 +68,9 @@ def linked(
 
 
 @ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})
-def far(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
+def far(state: Any, settings: Any, n: int, k: int) -> bool:
     """True for rows beyond the threshold of one of the two nearest units, and for the first two distinct rows."""
+    h = settings.h
     if n < 2 or n >= settings.limit:
         return n < settings.limit and (n == 0 or h[0] > 0.0)
     a, b = settings.best[0], settings.best[1]

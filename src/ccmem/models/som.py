@@ -27,9 +27,33 @@ array([[0.  , 0.2 ],
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ccmem import ncl
+from ccmem.ncl.neighbourhoods import ON_MAP, POSITIVE, resolution, squared_gap
+
+
+@ncl.neighbourhood(
+    whole=True,
+    parameters={"elasticity": ncl.Parameter(1.0, POSITIVE)},
+    state={"span": ncl.Array("one")},
+    scratch=ON_MAP,
+)
+def elastic_grid(state: Any, settings: Any, n: int, k: int) -> int:
+    """Select all units, by d[i] exp(-gap^2 / (elasticity d[winner])^2); ``span`` is the largest squared distance."""
+    h, units, strengths, w, m = settings.h, settings.units, settings.strengths, settings.best[0], 0
+    corner = settings.positions[settings.positions.shape[0] - 1]
+    for i in range(n):
+        state.span[0] = max(state.span[0], h[i])
+    reach = settings.elasticity * settings.elasticity * h[w] / max(state.span[0], 1e-300)
+    reach *= max(1.0, corner[0] * corner[0] + corner[1] * corner[1])
+    if reach > 0.0:  # if the winner equals the row, its neighbours do not move
+        for i in range(n):
+            units[m] = i
+            strengths[m] = math.sqrt(h[i] / state.span[0]) * math.exp(-squared_gap(settings.positions, i, w) / reach)
+            m += strengths[m] >= resolution(state)
+    return m
 
 
 class SelfOrganisingMap(ncl.Model):
@@ -63,7 +87,7 @@ class SelfOrganisingMap(ncl.Model):
         Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
     """
 
-    neighbourhood = ncl.by_parameter("schedule", fading=ncl.grid, elastic=ncl.elastic_grid)
+    neighbourhood = ncl.by_parameter("schedule", fading=ncl.grid, elastic=elastic_grid)
     rate = ncl.by_parameter("schedule", fading=ncl.scheduled, elastic=ncl.decaying)
     update = ncl.STEPS
     parameters = ncl.GRID

@@ -19,15 +19,14 @@ from ccmem.ncl.competitions import (
     fuzzy_vigilant,
     k_nearest,
     label_veto,
-    match_tracking,
     nearest,
     vigilant,
 )
 from ccmem.ncl.errors import PartError
 from ccmem.ncl.graph import GraphModel
-from ccmem.ncl.growths import first_samples, first_samples_of_class, unmatched, unmatched_labelled
+from ccmem.ncl.growths import first_samples, first_samples_of_class, unmatched
 from ccmem.ncl.model import Model
-from ccmem.ncl.neighbourhoods import GRID, elastic_grid, grid, positions, posterior, ranks, relative, signed, winners
+from ccmem.ncl.neighbourhoods import GRID, grid, positions, ranks, signed, winners
 from ccmem.ncl.parts import (
     Array,
     Parameter,
@@ -47,9 +46,7 @@ __all__ = ["Array", "Classifier", "GraphModel", "Model", "Parameter", "PartError
 __all__ += ["activation", "competition", "growth", "neighbourhood", "rate", "update"]
 __all__ += ["boolean", "choice", "integer", "number", "optional"]
 __all__ += ["cosine", "euclidean", "fuzzy_minimum", "p_norm"]
-__all__ += ["conscience", "frequency_sensitive", "fuzzy_vigilant", "k_nearest", "label_veto", "match_tracking"]
-__all__ += ["nearest", "vigilant"]
-__all__ += ["GRID", "elastic_grid", "grid", "positions", "posterior", "ranks", "relative", "signed", "winners"]
-__all__ += ["constant", "decaying", "harmonic", "scheduled"]
+__all__ += ["conscience", "frequency_sensitive", "fuzzy_vigilant", "k_nearest", "label_veto", "nearest", "vigilant"]
+__all__ += ["GRID", "constant", "decaying", "grid", "harmonic", "positions", "ranks", "scheduled", "signed", "winners"]
 __all__ += ["STEPS", "adam", "fuzzy", "hebbian", "renormalising", "rmsprop"]
-__all__ += ["first_samples", "first_samples_of_class", "unmatched", "unmatched_labelled"]
+__all__ += ["first_samples", "first_samples_of_class", "unmatched"]

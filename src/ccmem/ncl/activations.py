@@ -12,43 +12,33 @@ import numpy as np
 from ccmem.core.parameters import either, exactly, number
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import distance_powers, dots, minimum_sums, unit_scale
-from ccmem.kernels.jit import kernel_in_place
-from ccmem.ncl.parts import Array, Parameter, activation
+from ccmem.kernels.update import complement
+from ccmem.ncl.parts import Array, Parameter, activation, per_unit
 
-HIGHEST_ORDER = 16.0
-"""Largest order of a distance with powers; the largest difference (p = inf) is hardly different from higher orders."""
-ORDER = Parameter(2.0, either(number(1.0, HIGHEST_ORDER), exactly(np.inf)))
+ORDER = Parameter(2.0, either(number(1.0, 16.0), exactly(np.inf)))  # inf hardly differs from orders beyond 16
 EPSILON = 1e-5
 """Added to the length of a row before dividing by it: a zero vector has no direction."""
 
 
 @activation(whole=True, parameters={"p": ORDER})
-def p_norm(state: Any, settings: Any, X: FloatArray, row: int, n: int, h: FloatArray) -> None:
+def p_norm(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     """Compute h[i] = sum of |x - M[i]|^p: the p-norm distance without its root, which would not change the order."""
-    distance_powers(state.prototypes, n, X, row, settings.p, h)
+    distance_powers(state.prototypes, n, X, row, settings.p, settings.h)
 
 
 @activation(whole=True)
-def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int, h: FloatArray) -> None:
+def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     """Compute h[i] = |x - M[i]|^2."""
-    distance_powers(state.prototypes, n, X, row, 2.0, h)
+    distance_powers(state.prototypes, n, X, row, 2.0, settings.h)
 
 
 @activation(whole=True, similarity=True, scratch={"scale": lambda model, capacity: np.empty(1)})
-def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int, h: FloatArray) -> None:
+def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     """Compute h[i] = -M[i] . x / (|x| + epsilon), for units of length 1."""
     settings.scale[0] = unit_scale(X[row], EPSILON)
-    dots(state.prototypes, 0, n, X[row], h)
+    dots(state.prototypes, 0, n, X[row], settings.h)
     for i in range(n):
-        h[i] *= -settings.scale[0]
-
-
-@kernel_in_place
-def complement(x: FloatArray, out: FloatArray) -> None:
-    """Compute out = 1 - x, the second half of a complement coded row."""
-    one = x.dtype.type(1.0)
-    for i in range(x.shape[0]):
-        out[i] = one - x[i]
+        settings.h[i] *= -settings.scale[0]
 
 
 @activation(
@@ -56,20 +46,18 @@ def complement(x: FloatArray, out: FloatArray) -> None:
     similarity=True,
     parameters={"choice": Parameter(1e-3, number(0.0, open_below=True, open_above=True))},
     state={"complements": Array("column", None, 1.0), "norms": Array("unit")},
-    scratch={
-        "overlaps": lambda model, capacity: np.empty(capacity),
-        "complement": lambda model, capacity: np.empty(model._state.prototypes.shape[1], model._state.prototypes.dtype),
-    },
+    scratch={"overlaps": per_unit(), "complement": lambda model, capacity: np.empty_like(model._state.prototypes[0])},
 )
-def fuzzy_minimum(state: Any, settings: Any, X: FloatArray, row: int, n: int, h: FloatArray) -> None:
+def fuzzy_minimum(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     """Compute h[i] = -|I min w[i]| / (choice + |w[i]|), where I = (x, 1 - x) and w[i] = (prototype, complement).
 
-    ``settings.overlaps[i]`` keeps \\|I min w[i]\\|.
+    ``settings.overlaps[i]`` keeps \\|I min w[i]\\| / columns, the match.
     """
-    overlaps = settings.overlaps
+    h, overlaps = settings.h, settings.overlaps
     complement(X[row], settings.complement)
     minimum_sums(state.prototypes, n, X[row], overlaps)
     minimum_sums(state.complements, n, settings.complement, h)
     for i in range(n):
         overlaps[i] += h[i]
         h[i] = -overlaps[i] / (settings.choice + state.norms[i])
+        overlaps[i] /= X.shape[1]

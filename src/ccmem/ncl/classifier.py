@@ -47,12 +47,12 @@ class Classifier(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):  #
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        named = {place: getattr(cls, place) for place in PLACES if hasattr(cls, place)}
-        named |= {"parameters": cls.parameters, "__doc__": cls.__doc__, "__module__": cls.__module__}
+        named = {
+            name: getattr(cls, name) for name in (*PLACES, "parameters", "__doc__", "__module__") if hasattr(cls, name)
+        }
         named["__qualname__"] = f"{cls.__qualname__}._memory_type"  # name under which pickle finds the class
         cls._memory_type = type(f"{cls.__name__}Memory", (LabelledMemory,), named)
-        cls._rules = cls._memory_type._rules
-        cls._shape_parameters = cls._memory_type._shape_parameters
+        cls._rules, cls._shape_parameters = cls._memory_type._rules, cls._memory_type._shape_parameters
 
     @learning
     def fit(self, X: Any, y: Any) -> Self:
@@ -93,10 +93,9 @@ class Classifier(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):  #
         new = used[np.argsort(first)]  # order of appearance in the stream, independent of chunks
         order = np.concatenate([old, new[~np.isin(new, old)]]).astype(np.int64)
         codes = np.append(np.argsort(order), UNLABELED)[places]  # the last entry serves missing labels
-        known = classes[order]
         if not hasattr(self, "memory_"):
             share_guard(self, memory)
-        self.memory_, self._labels = memory, known
+        self.memory_, self._labels = memory, classes[order]
         return memory._learn_labelled(rows, codes)
 
     @property
@@ -109,26 +108,30 @@ class Classifier(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):  #
     @reading
     def unit_labels_(self) -> Any:
         """Label of every unit."""
-        self._require_start()
-        return self._labels[self.memory_._state.labels[: self.memory_.n_units_]]
+        return self._labels_of(slice(self._taught().n_units_))
+
+    def _labels_of(self, units: Any) -> Any:
+        return self._labels[self.memory_._state.labels[units]]
+
+    def _taught(self, error: Any = None) -> LabelledMemory:
+        """Return the memory; raise if nothing has been learned yet."""
+        self._require_start(*filter(None, [error]))
+        return self.memory_
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``X``."""
-        self._require_start(AttributeError)
-        return int(self.memory_.n_features_in_)
+        return int(self._taught(AttributeError).n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of ``X``, if they had any."""
-        self._require_start(AttributeError)
-        return self.memory_.feature_names_in_
+        return self._taught(AttributeError).feature_names_in_
 
     @property
     def n_floats_(self) -> int:
         """Number of floats kept."""
-        self._require_start()
-        return self.memory_.n_floats_
+        return self._taught().n_floats_
 
     @reading
     def predict(self, X: Any) -> Any:
@@ -138,15 +141,13 @@ class Classifier(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):  #
     @reading
     def predict_units(self, X: Any) -> tuple[Any, IntArray]:
         """Return the label and the best matching unit of every row."""
-        self._require_start()
-        units = self.memory_.predict(X)
-        return self._labels[self.memory_._state.labels[units]], units
+        units = self._taught().predict(X)
+        return self._labels_of(units), units
 
     @reading
     def predict_one(self, x: Any) -> Any:
         """Return the label of one sample."""
-        self._require_start()
-        return self._labels[self.memory_._state.labels[self.memory_.predict_one(x)]]
+        return self._labels_of(self._taught().predict_one(x))
 
     @reading
     def predict_proba(self, X: Any) -> FloatArray:

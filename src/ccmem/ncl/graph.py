@@ -15,7 +15,7 @@ from ccmem.core.codes import MOVE, REMOVE
 from ccmem.core.locking import reading
 from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, OWN, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import find_winners, lowest
+from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
@@ -28,16 +28,16 @@ _UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("
 
 
 @competition(whole=True)
-def nearest_pair(state: Any, settings: Any, n: int, h: FloatArray, best: IntArray) -> int:
+def nearest_pair(state: Any, settings: Any, n: int) -> int:
     """Select the nearest unit; ``best[1]`` is the second nearest, if there are two."""
-    find_winners(h[:n], False, best[: min(n, 2)])
+    find_winners(settings.h[:n], False, settings.best[: min(n, 2)])
     return min(n, 1)
 
 
 @growth(whole=True)
-def first_pair(state: Any, settings: Any, n: int, h: FloatArray, k: int) -> bool:
+def first_pair(state: Any, settings: Any, n: int, k: int) -> bool:
     """True for the first two distinct rows."""
-    return n < min(2, settings.limit) and (n == 0 or h[lowest(h, n)] > 0.0)
+    return n < min(2, settings.limit) and (n == 0 or settings.h[0] > 0.0)
 
 
 @rate(hooks={"won": count})
@@ -89,7 +89,7 @@ class GraphModel(Model):
             lines.append((REMOVE, step, unit, unit, state.wins[unit], 0, 0))
             if unit != last:
                 lines.append((MOVE, step, last, unit, state.wins[last], 0, 0))
-            for name, array in {**_UNITS, **self._arrays}.items():
+            for name, array in {**_UNITS, **self._composed().arrays}.items():
                 values = getattr(state, name)
                 if array.axes != "one":
                     values[unit], values[last] = values[last].copy(), array.fill

@@ -1,22 +1,22 @@
 """Parts of a competitive model: functions with a place in the row loop, and the parameters and arrays that they need.
 
 A part is a plain function. A decorator named after its place (:func:`activation`, :func:`competition`,
-:func:`neighbourhood`, :func:`rate`, :func:`update`, :func:`growth`) compiles it and records its declarations. Inside,
-``state`` holds the arrays that learning changes, ``settings`` the parameters of the model:
+:func:`neighbourhood`, :func:`rate`, :func:`update`, :func:`growth`) compiles it and records its declarations:
 
-========================  ==============================================  ==============================================
-place                     function for one unit                           function for all units (``whole=True``)
-========================  ==============================================  ==============================================
-activation                f(settings, x, prototype) -> h                  f(state, settings, X, row, n, h)
-competition               f(state, settings, h, unit) -> score            f(state, settings, n, h, best) -> k winners
-neighbourhood             f(state, settings, winner, unit) -> strength    f(state, settings, n, h, k, best, units,
-                                                                          strengths) -> m units to move
-rate                      f(state, settings, unit) -> rate
-update                    f(state, settings, unit, x, amount)
-growth                                                                    f(state, settings, n, h, k) -> bool
-========================  ==============================================  ==============================================
+=============  ===========================================  ============================================================
+place          function for one unit                        function for all ``n`` units (``whole=True``)
+=============  ===========================================  ============================================================
+activation     f(settings, x, prototype) -> h               f(state, settings, X, row, n) fills settings.h
+competition    f(state, settings, h, unit) -> score         f(state, settings, n) -> k, winners in settings.best
+neighbourhood  f(state, settings, winner, unit) -> strength f(state, settings, n, k) -> m, units that move in
+                                                            settings.units, their strengths in settings.strengths
+rate           f(state, settings, unit) -> rate
+update         f(state, settings, unit, x, amount)
+growth                                                      f(state, settings, n, k) -> True if the row becomes a unit
+=============  ===========================================  ============================================================
 
-The unit with the lowest h (or score) wins. A unit moves by ``amount`` = strength times rate.
+``state`` holds the arrays that learning changes, ``settings`` the parameters of the model and scratch arrays. The unit
+with the lowest h (or score) wins. A unit moves by ``amount`` = strength times rate.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
+from ccmem.core.allocation import aligned_zeros
 from ccmem.core.parameters import Rule, choice
 from ccmem.kernels.jit import checked_kernel, kernel_in_place
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth")
-"""Places of parts in a model, in the order in which the row loop reaches them."""
 
 
 class Parameter(NamedTuple):
@@ -50,16 +50,22 @@ class Array(NamedTuple):
     """An array of the state, declared by the part that uses it as ``state.<name>``."""
 
     axes: str = "unit"
-    """``"unit"``: a number per unit; ``"column"``: one per unit and column; ``"pair"``: one per pair of units;
-    ``"one"``: a single number."""
+    """``"unit"``: a number per unit; ``"column"``: per unit and column; ``"pair"``: per two units; ``"one"``: one."""
     dtype: Any = np.float64
     """Type of the array; None means the type of the data."""
     fill: float = 0.0
 
     def shape(self, capacity: int, n_features: int) -> tuple[int, ...]:
         """Return the shape of the array for ``capacity`` units."""
-        sizes = {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity), "one": (1,)}
-        return sizes[self.axes]
+        return {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity)}.get(
+            self.axes, (1,)
+        )
+
+    def new(self, capacity: int, n_features: int, dtype: Any) -> Any:
+        """Return a filled array for ``capacity`` units."""
+        array = aligned_zeros(self.shape(capacity, n_features), self.dtype or dtype)
+        array[...] = self.fill
+        return array
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,9 @@ class Part:
     place: str
     function: Any
     name: str
-    whole: bool
     own: bool
     """True for a part of ccmem, which has tests; other parts are checked while they run."""
+    whole: bool = False
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     state: Mapping[str, Array] = field(default_factory=dict)
     scratch: Mapping[str, Callable[[Any, int], Any]] = field(default_factory=dict)
@@ -90,14 +96,10 @@ class Part:
 
 
 class Choice(NamedTuple):
-    """Alternative parts for one place, chosen by the value of a parameter."""
+    """Alternative parts for one place, chosen by the value of a parameter; the first is the default."""
 
     parameter: str
-    options: dict[Any, Any]
-
-    def declared(self) -> Parameter:
-        """Return the parameter that makes the choice; the first option is its default."""
-        return Parameter(next(iter(self.options)), choice(*self.options), None, fixed=True)
+    options: dict[str, Any]
 
 
 def by_parameter(parameter: str, **options: Any) -> Any:
@@ -105,8 +107,12 @@ def by_parameter(parameter: str, **options: Any) -> Any:
     return Choice(parameter, options)
 
 
-def _compiled_hook(function: Any, allocates: bool) -> Any:
-    return function if hasattr(function, "py_func") else checked_kernel(function, allocates)
+def declared_by(function: Any) -> dict[str, Parameter]:
+    """Return the parameters that a part, or any part of a choice, declares."""
+    if not isinstance(function, Choice):
+        return dict(function.part.parameters)
+    named = {function.parameter: Parameter(next(iter(function.options)), choice(*function.options), None, fixed=True)}
+    return named | {name: p for option in function.options.values() for name, p in option.part.parameters.items()}
 
 
 class _Decorator(Protocol):
@@ -117,22 +123,23 @@ class _Decorator(Protocol):
 
 
 def _decorator(place: str) -> _Decorator:
-    def decorate(function: Any = None, /, *, allocates: bool = False, whole: bool = False, **declared: Any) -> Any:
+    def decorate(function: Any = None, /, **declared: Any) -> Any:
         if function is None:
-            return lambda named: decorate(named, allocates=allocates, whole=whole, **declared)
-        own = function.__module__.startswith("ccmem.")
-        compiled = kernel_in_place(function) if own else checked_kernel(function, allocates)
-        hooks = {name: f if own else _compiled_hook(f, allocates) for name, f in declared.pop("hooks", {}).items()}
-        compiled.part = Part(
-            place, compiled, function.__name__, whole, own, hooks=hooks, allocates=allocates, **declared
-        )
-        return compiled
+            return lambda named: decorate(named, **declared)
+        own, allocates = function.__module__.startswith("ccmem."), declared.get("allocates", False)
+
+        def compiled(function: Any) -> Any:
+            if hasattr(function, "py_func"):
+                return function
+            return kernel_in_place(function) if own else checked_kernel(function, allocates)
+
+        hooks = {name: compiled(hook) for name, hook in declared.pop("hooks", {}).items()}
+        part = compiled(function)
+        part.part = Part(place, part, function.__name__, own, hooks=hooks, **declared)
+        return part
 
     decorate.__name__ = decorate.__qualname__ = place
-    decorate.__doc__ = f"""Make a function the {place} of models; see :mod:`ccmem.ncl.parts` for its arguments.
-
-    ``parameters``, ``state`` and ``scratch`` declare what it reads; ``whole=True`` if it handles all units at once,
-    ``allocates=True`` if it makes arrays."""
+    decorate.__doc__ = f"Make a function the {place} of models; keywords are fields of :class:`ccmem.ncl.parts.Part`."
     return cast(_Decorator, decorate)
 
 

@@ -15,7 +15,7 @@ from ccmem.ncl.neighbourhoods import HORIZON, faded
 from ccmem.ncl.parts import Parameter, rate
 
 UNIT_INTERVAL = number(0.0, 1.0, open_below=True)
-LEARNING_RATE = Parameter(0.1, UNIT_INTERVAL)
+DECAY = {"learning_rate": Parameter(0.1, UNIT_INTERVAL), "rate_decay": Parameter(1.0, UNIT_INTERVAL)}
 
 
 @kernel_in_place
@@ -24,31 +24,10 @@ def count(state: Any, settings: Any, unit: int) -> None:
     state.wins[unit] += 1
 
 
-@rate(parameters={"learning_rate": LEARNING_RATE}, hooks={"won": count})
-def constant(state: Any, settings: Any, unit: int) -> float:
-    """Return ``learning_rate``."""
-    return float(settings.learning_rate)
-
-
 @kernel_in_place
 def decay(state: Any, settings: Any, unit: int) -> None:
     """Count a win and multiply the unit's rate by ``rate_decay``."""
     count_win(state.rates, state.wins, unit, settings.rate_decay)
-
-
-DECAY = {"learning_rate": LEARNING_RATE, "rate_decay": Parameter(1.0, UNIT_INTERVAL)}
-
-
-@rate(parameters=DECAY, hooks={"won": decay})
-def decaying(state: Any, settings: Any, unit: int) -> float:
-    """Return ``learning_rate`` times ``rate_decay`` to the power of the unit's wins."""
-    return float(state.rates[unit])
-
-
-@rate(parameters=DECAY, hooks={"won": decay})
-def decaying_by_precision(state: Any, settings: Any, unit: int) -> float:
-    """Return the rate of :func:`decaying` times the precision of a Gaussian."""
-    return float(state.rates[unit] * settings.precision)
 
 
 @kernel_in_place
@@ -56,6 +35,18 @@ def average(state: Any, settings: Any, unit: int) -> None:
     """Count a win and set the next rate to 1 / (wins + 1)."""
     state.wins[unit] += 1
     state.rates[unit] = 1.0 / (state.wins[unit] + 1.0)
+
+
+@rate(parameters={"learning_rate": DECAY["learning_rate"]}, hooks={"won": count})
+def constant(state: Any, settings: Any, unit: int) -> float:
+    """Return ``learning_rate``."""
+    return float(settings.learning_rate)
+
+
+@rate(parameters=DECAY, hooks={"won": decay})
+def decaying(state: Any, settings: Any, unit: int) -> float:
+    """Return ``learning_rate`` times ``rate_decay`` to the power of the unit's wins."""
+    return float(state.rates[unit])
 
 
 @rate(hooks={"won": average})

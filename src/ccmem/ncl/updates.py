@@ -13,8 +13,7 @@ from ccmem.core.parameters import number
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import minimum_sum
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.update import copy_scaled, hebbian_move, renormalising_move
-from ccmem.ncl.activations import complement
+from ccmem.kernels.update import complement, copy_scaled, hebbian_move, renormalising_move, shrink_to
 from ccmem.ncl.parts import Array, Parameter, by_parameter, update
 
 SHARE = number(0.0, 1.0, open_above=True)
@@ -88,6 +87,13 @@ def renormalising(state: Any, settings: Any, unit: int, x: FloatArray, amount: f
 
 
 @kernel_in_place
+def measure(state: Any, unit: int) -> None:
+    """Note \\|w\\| of a unit."""
+    lower, upper = state.prototypes[unit], state.complements[unit]
+    state.norms[unit] = minimum_sum(lower, lower) + minimum_sum(upper, upper)
+
+
+@kernel_in_place
 def start_as_point(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
     """Set w <- (x, 1 - x)."""
     copy_scaled(state.prototypes[unit], x, 1.0)
@@ -95,26 +101,9 @@ def start_as_point(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
     measure(state, unit)
 
 
-@kernel_in_place
-def measure(state: Any, unit: int) -> None:
-    """Note \\|w\\| of a unit."""
-    state.norms[unit] = minimum_sum(state.prototypes[unit], state.prototypes[unit]) + minimum_sum(
-        state.complements[unit], state.complements[unit]
-    )
-
-
-@kernel_in_place
-def shrink(weights: FloatArray, x: FloatArray, amount: float) -> None:
-    """Set w <- amount (x min w) + (1 - amount) w."""
-    gain, keep = weights.dtype.type(amount), weights.dtype.type(1.0 - amount)
-    for i in range(weights.shape[0]):
-        lesser = x[i] if x[i] < weights[i] else weights[i]  # min() of Python prevents vectorisation
-        weights[i] = gain * lesser + keep * weights[i]
-
-
 @update(hooks={"start": start_as_point})
 def fuzzy(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set w <- amount (I min w) + (1 - amount) w, where I = (x, 1 - x)."""
-    shrink(state.prototypes[unit], x, amount)
-    shrink(state.complements[unit], settings.complement, amount)
+    shrink_to(state.prototypes[unit], x, amount)
+    shrink_to(state.complements[unit], settings.complement, amount)
     measure(state, unit)
