@@ -91,6 +91,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "recall_limit": st.integers(0, 2),
         "commit_limit": st.integers(0, 3),
         "counters": st.sampled_from(["consecutive", "cumulative"]),
+        "fair": st.booleans(),
         "init": st.sampled_from(["uniform", "normal"]),
         "random_state": st.integers(0, 3),
         **_rates,

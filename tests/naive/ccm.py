@@ -23,6 +23,7 @@ def naive(
     learning_rate: float,
     rate_decay: float,
     counters: str,
+    fair: bool = False,
     epsilon: float = 1e-5,
 ) -> dict[str, Any]:
     """Learn the rows of ``X`` in order; ``first_blocks`` are the random slots, one array per block to be made."""
@@ -33,7 +34,11 @@ def naive(
     for step, x in enumerate(X):
         scale = plain.unit_scale(x, epsilon)
         h = [plain.dot(m, x) * scale for m in M[t]]
-        for i in sorted(range(n_slots), key=lambda i: (-h[i], i)):
+        order = sorted(range(n_slots), key=lambda i: (-h[i], i))
+        if fair:
+            matching = [i for i in range(n_slots) if h[i] > vigilance]
+            order = sorted(matching, key=lambda i: ((1.0 - h[i]) * C[t][i], i)) + order
+        for i in order:
             if h[i] > vigilance or C[t][i] <= commit_limit:
                 keep, gain = X.dtype.type(1.0 - v[t][i]), X.dtype.type(v[t][i] * scale)
                 M[t][i] = plain.renormalised(keep * M[t][i] + gain * x, epsilon)

@@ -10,7 +10,8 @@ The memory is a list of blocks with the same number of slots. The task pointer t
               if max r > r_theta:   recall: t <- argmax r,        a <- 0, r <- 0
               elif a > a_theta:     t <- a new block,             a <- 0, r <- 0
 
-The sample of a miss is not learned. The search ends at the most similar slot if that slot matches, otherwise at the
+With ``fair``, the slot of least (1 - h[i]) C[i] among those with h > rho learns (frequency-sensitive competition), so
+that slots of a block win about equally often; this is not in the paper. The sample of a miss is not learned. The search ends at the most similar slot if that slot matches, otherwise at the
 most similar open slot (C <= C_theta), so no sorting is needed. Ties go to the lowest index.
 
 Source: A. Ororbia, "Continual Competitive Memory: A Neural System for Online Task-Free Lifelong Learning", 2021.
@@ -48,7 +49,7 @@ from ccmem.base.memory import REJECTED
 from ccmem.core.allocation import grown
 from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
-from ccmem.core.parameters import Rule, choice, integer, number, optional
+from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
 from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import dots_and_square, highest
@@ -94,16 +95,21 @@ class CCMSettings(NamedTuple):
     commit_limit: int
     rate_decay: float
     consecutive: bool
+    fair: bool
     epsilon: float
     h: FloatArray
     """Scratch space: similarity to every slot of a block."""
 
 
 @kernel_in_place
-def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int) -> int:
+def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int, fair: bool) -> int:
     """Return the slot that learns a sample, given the similarity ``h`` and the wins of each slot; or REJECTED."""
     best = highest(h, h.shape[0])
     if h[best] > vigilance:
+        if fair:
+            for k in range(h.shape[0] - 1, -1, -1):  # ties go to the lowest index
+                if h[k] > vigilance and (1.0 - h[k]) * wins[k] <= (1.0 - h[best]) * wins[best]:
+                    best = k
         return best
     spare, spare_match = REJECTED, -np.inf
     for k in range(h.shape[0]):
@@ -160,7 +166,8 @@ def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: I
         scale = 1.0 / (np.sqrt(square) + settings.epsilon)
         for k in range(settings.n_slots):
             h[k] *= scale
-        slot = search(h, state.wins[start : start + settings.n_slots], settings.vigilance, settings.commit_limit)
+        wins = state.wins[start : start + settings.n_slots]
+        slot = search(h, wins, settings.vigilance, settings.commit_limit, settings.fair)
         if slot != REJECTED:
             slot += start
             renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
@@ -220,6 +227,8 @@ class CCM(BlockMemory):
     counters : "consecutive" or "cumulative", default="consecutive"
         "consecutive": misses and recall hits must be consecutive, as in the paper's text; its tables need this.
         "cumulative": they add up until the block changes, as in the paper's printed algorithm.
+    fair : bool, default=False
+        True if the similarity of a slot counts less the more often it has won, as in :class:`ccmem.AdaptiveCCM`.
     init : "uniform" or "normal", default="uniform"
         Distribution of the slots of a new block before they are scaled to unit length: uniform in [0, 1), which fits
         the paper's tables best and suits non-negative data, or standard normal.
@@ -246,6 +255,7 @@ class CCM(BlockMemory):
         "learning_rate": number(0.0, 1.0, open_below=True),
         "rate_decay": number(0.0, 1.0, open_below=True),
         "counters": choice("consecutive", "cumulative"),
+        "fair": boolean(),
         "init": choice("uniform", "normal"),
     }
     _shape_parameters = ("n_slots",)
@@ -266,20 +276,11 @@ class CCM(BlockMemory):
         learning_rate: float = 0.35,
         rate_decay: float = 0.998,
         counters: str = "consecutive",
+        fair: bool = False,
         init: str = "uniform",
         random_state: Any = None,
     ) -> None:
-        self.n_slots = n_slots
-        self.vigilance = vigilance
-        self.recall_vigilance = recall_vigilance
-        self.alarm_limit = alarm_limit
-        self.recall_limit = recall_limit
-        self.commit_limit = commit_limit
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.counters = counters
-        self.init = init
-        self.random_state = random_state
+        self._assign(locals())
 
     @property
     @reading
@@ -344,6 +345,7 @@ class CCM(BlockMemory):
             int(self.commit_limit),
             float(self.rate_decay),
             self.counters == "consecutive",
+            bool(self.fair),
             self._epsilon,
             h=np.empty(self.n_slots),
         )
