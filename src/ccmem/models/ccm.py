@@ -10,9 +10,9 @@ The memory is a list of blocks with the same number of slots. The task pointer t
               if max r > r_theta:   recall: t <- argmax r,        a <- 0, r <- 0
               elif a > a_theta:     t <- a new block,             a <- 0, r <- 0
 
-With ``fair``, the slot of least (1 - h[i]) C[i] among those with h > rho learns (frequency-sensitive competition), so
-that slots of a block win about equally often; this is not in the paper. The sample of a miss is not learned. The search ends at the most similar slot if that slot matches, otherwise at the
-most similar open slot (C <= C_theta), so no sorting is needed. Ties go to the lowest index.
+The sample of a miss is not learned. The search ends at the most similar slot if that slot matches, otherwise at the
+most similar open slot (C <= C_theta), so no sorting is needed. Ties go to the lowest index. With ``fair``, which is not
+in the paper, the slot of least (1 - h[i]) C[i] among those with h > rho learns, so that slots win about equally often.
 
 Source: A. Ororbia, "Continual Competitive Memory: A Neural System for Online Task-Free Lifelong Learning", 2021.
 Reference in plain numpy: ``tests/naive/ccm.py``. Departures, each because the printed form contradicts the text or

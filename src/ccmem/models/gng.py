@@ -34,6 +34,7 @@ import numpy as np
 from ccmem import ncl
 from ccmem.core.state import SEEN, UNITS
 from ccmem.kernels.competition import highest, lowest
+from ccmem.kernels.graph import age, connect, degree, disconnect
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled, hebbian_move
 from ccmem.ncl import graph
@@ -55,12 +56,12 @@ def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
     state.errors[winner] += h[winner]
     if n > 1:
         state.utilities[winner] += h[second] - h[winner]
-        graph.age(edges, winner, n)
-        graph.connect(edges, winner, second)
+        age(edges, winner, n)
+        connect(edges, winner, second)
         for i in range(n):
             if edges[winner, i] > settings.max_age + 1:
-                graph.disconnect(edges, winner, i)
-                if graph.degree(edges, i, n) == 0:
+                disconnect(edges, winner, i)
+                if degree(edges, i, n) == 0:
                     edges[i, i], due = 1, True
         due |= (state.counters[SEEN] + 1) % settings.insert_every == 0 and n < settings.limit
         if settings.utility > 0.0:
@@ -167,7 +168,7 @@ class GrowingNeuralGas(ncl.GraphModel):
         state.errors[[q, f]] *= self.error_split
         state.errors[n], state.utilities[n] = state.errors[q], (state.utilities[q] + state.utilities[f]) / 2.0
         state.rates[n], state.wins[n] = self.learning_rate, 0
-        graph.disconnect(state.edges, q, f)
-        graph.connect(state.edges, q, n)
-        graph.connect(state.edges, f, n)
+        disconnect(state.edges, q, f)
+        connect(state.edges, q, n)
+        connect(state.edges, f, n)
         state.counters[UNITS] = n + 1

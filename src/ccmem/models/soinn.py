@@ -29,16 +29,17 @@ import numpy as np
 
 from ccmem import ncl
 from ccmem.core.state import SEEN
+from ccmem.kernels.graph import age, connect, local_threshold, prune
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl import graph
-from ccmem.ncl.growths import MAX_UNITS, local_threshold
+from ccmem.ncl.growths import MAX_UNITS
 
 
 @kernel_in_place
 def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
     """Remove the winner's old edges; return True if step 3 is due."""
     if winner < n:
-        graph.prune(state.edges, winner, n, settings.max_age)
+        prune(state.edges, winner, n, settings.max_age)
     state.counters[graph.PENDING] = (state.counters[SEEN] + 1) % settings.prune_every == 0
     return state.counters[graph.PENDING] > 0
 
@@ -58,8 +59,8 @@ def linked(state: Any, settings: Any, n: int, k: int) -> int:
     best, units, strengths, m = settings.best, settings.units, settings.strengths, 1
     units[0], strengths[0] = best[0], 1.0 / (state.wins[best[0]] + 1)
     if n > 1:
-        graph.connect(state.edges, best[0], best[1])
-        graph.age(state.edges, best[0], n)
+        connect(state.edges, best[0], best[1])
+        age(state.edges, best[0], n)
     for i in range(n):
         if state.edges[best[0], i] > 0:
             units[m], strengths[m] = i, 0.01 / state.wins[i]
@@ -70,11 +71,13 @@ def linked(state: Any, settings: Any, n: int, k: int) -> int:
 @ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})
 def far(state: Any, settings: Any, n: int, k: int) -> bool:
     """True for rows beyond the threshold of one of the two nearest units, and for the first two distinct rows."""
-    h = settings.h
+    h, M, edges = settings.h, state.prototypes, state.edges
     if n < 2 or n >= settings.limit:
         return n < settings.limit and (n == 0 or h[0] > 0.0)
     a, b = settings.best[0], settings.best[1]
-    return h[a] > local_threshold(state, n, a) or h[b] > local_threshold(state, n, b)
+    return h[a] > local_threshold(state.prototypes, state.edges, a, n) or h[b] > local_threshold(
+        state.prototypes, state.edges, b, n
+    )
 
 
 class SOINN(ncl.GraphModel):

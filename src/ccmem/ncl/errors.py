@@ -55,7 +55,7 @@ def _watched(part: Part, function: Any) -> Any:
             frames = traceback.extract_tb(problem.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == function.__code__.co_filename]
             raise PartError(
-                f"{_called(part, lines[-1])}: {_remedy(f'{type(problem).__name__}: {problem}')}"
+                f"{_called(part, lines[-1] if lines else None)}: {_remedy(f'{type(problem).__name__}: {problem}')}"
             ) from problem
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise PartError(f"{_called(part)} returned {value}; it must return a finite number")

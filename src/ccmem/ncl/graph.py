@@ -1,7 +1,7 @@
-"""Graph operations: edges between units, each with an age, and parts shared by models of connected units.
+"""Base and parts of models whose units are connected; operations on edges are in :mod:`ccmem.kernels.graph`.
 
-``state.edges`` is a symmetric table: 0 without an edge, otherwise 1 + its age. A hook ``after`` of a part that sets
-``state.counters[PENDING]`` and returns True makes :meth:`GraphModel._restructure` run after the row.
+A hook ``after`` of a part that sets ``state.counters[PENDING]`` and returns True makes
+:meth:`GraphModel._restructure` run after the row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ccmem.core.locking import reading
 from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, OWN, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import find_winners
-from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
 from ccmem.ncl.parts import Array, competition, growth, rate
@@ -89,7 +88,7 @@ class GraphModel(Model):
             lines.append((REMOVE, step, unit, unit, state.wins[unit], 0, 0))
             if unit != last:
                 lines.append((MOVE, step, last, unit, state.wins[last], 0, 0))
-            for name, array in {**_UNITS, **self._composed().arrays}.items():
+            for name, array in {**_UNITS, **self._arrays}.items():
                 values = getattr(state, name)
                 if array.axes != "one":
                     values[unit], values[last] = values[last].copy(), array.fill
@@ -108,43 +107,3 @@ class GraphModel(Model):
         n, edges = int(state.counters[UNITS]), state.edges
         if (edges < 0).any() or (edges != edges.T).any() or edges.diagonal().any() or edges[n:].any():
             raise ValueError(f"{type(self).__name__}: its edges are damaged")
-
-
-@kernel_in_place
-def connect(edges: IntArray, a: int, b: int) -> None:
-    """Connect two units by an edge of age 0."""
-    edges[a, b] = 1
-    edges[b, a] = 1
-
-
-@kernel_in_place
-def disconnect(edges: IntArray, a: int, b: int) -> None:
-    """Remove the edge between two units."""
-    edges[a, b] = 0
-    edges[b, a] = 0
-
-
-@kernel_in_place
-def age(edges: IntArray, unit: int, n: int) -> None:
-    """Make all edges of a unit older by 1."""
-    for i in range(n):
-        if edges[unit, i] > 0:
-            edges[unit, i] += 1
-            edges[i, unit] += 1
-
-
-@kernel_in_place
-def prune(edges: IntArray, unit: int, n: int, oldest: int) -> None:
-    """Remove the edges of a unit whose age exceeds ``oldest``."""
-    for i in range(n):
-        if edges[unit, i] > oldest + 1:
-            disconnect(edges, unit, i)
-
-
-@kernel_in_place
-def degree(edges: IntArray, unit: int, n: int) -> int:
-    """Return the number of edges of a unit."""
-    found = 0
-    for i in range(n):
-        found += edges[unit, i] > 0
-    return found

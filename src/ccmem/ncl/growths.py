@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ccmem.core.parameters import array, choice, either, integer, optional
-from ccmem.kernels.competition import lowest, squared_distance
-from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.competition import lowest
 from ccmem.ncl.competitions import LABELLED
 from ccmem.ncl.parts import Parameter, growth
 
@@ -41,21 +38,3 @@ def first_samples_of_class(state: Any, settings: Any, n: int, k: int) -> bool:
     if found < settings.units_per_class:
         state.labels[n] = settings.label[0]
     return found < settings.units_per_class
-
-
-@kernel_in_place
-def local_threshold(state: Any, n: int, unit: int) -> float:
-    """Return the squared distance of a unit to its farthest neighbour or, if it has none, to the nearest other unit.
-
-    Growth by local threshold: a row that is farther away than that becomes a new unit.
-    """
-    farthest, closest = -1.0, np.inf
-    for i in range(n):
-        if state.edges[unit, i] > 0:
-            farthest = max(farthest, squared_distance(state.prototypes[unit], state.prototypes[i]))
-    if farthest >= 0.0:
-        return farthest
-    for i in range(n):
-        if i != unit:
-            closest = min(closest, squared_distance(state.prototypes[unit], state.prototypes[i]))
-    return closest

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.base.arrays import Array, ArrayMemory
 from ccmem.base.matching import in_slabs
 from ccmem.base.matching import nearest as nearest_units
-from ccmem.base.memory import ChunkResult, CompetitiveMemory
+from ccmem.base.memory import ChunkResult
 from ccmem.base.validation import check_finite
 from ccmem.core.parameters import Rule
-from ccmem.core.sklearn import NotFittedError, clone
-from ccmem.core.state import SEEN, UNITS, new_units
+from ccmem.core.sklearn import clone
+from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
@@ -22,10 +23,6 @@ from ccmem.ncl.compose import Composition
 from ccmem.ncl.errors import FAILURES, explained
 from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by
 
-_FIRST_ROOM = 64
-"""First capacity of a memory that grows; it doubles whenever it is full."""
-LARGEST_TO_RAISE = 1e15
-"""Largest absolute value for which sums of differences raised to the highest order are finite."""
 _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
     "h": lambda model, capacity: np.empty(capacity),
     "best": lambda model, capacity: np.empty(max(2, min(capacity, getattr(model, "n_winners", 1))), np.int64),
@@ -35,7 +32,7 @@ _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
 """Arrays of ``settings`` that every kernel has."""
 
 
-class Model(CompetitiveMemory):
+class Model(ArrayMemory):
     """Base of composed memories. A subclass names the parts that differ from winner-take-all.
 
     A class without ``__init__`` gets one with the parameters that its parts declare, and those in ``parameters``.
@@ -112,47 +109,16 @@ class Model(CompetitiveMemory):
         return not self._composed().parts["activation"].similarity
 
     @property
-    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("prototypes", *(name for name, array in self._composed().arrays.items() if array.axes == "column"))
+    def _arrays(self) -> dict[str, Array]:  # type: ignore[override]
+        return self._composed().arrays
+
+    @property
+    def _gradual(self) -> bool:  # type: ignore[override]
+        return self._composed().parts["growth"].gradual
 
     @property
     def _learn_kernel(self) -> Any:
         return self._composed().plain()["learn"] if self._in_python else self._composed().module.learn
-
-    def _limit(self) -> int:
-        """Return the largest number of units."""
-        if hasattr(self, "rows"):
-            return int(self.rows * self.columns)
-        return int(getattr(self, "n_units", None) or getattr(self, "max_units", None) or 2**62)
-
-    def _gradual(self) -> bool:
-        return self._composed().parts["growth"].gradual
-
-    def _empty_state(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> Any:
-        rate = float(getattr(self, "learning_rate", 1.0))
-        units = new_units(capacity, n_features, dtype, rate, len(self._own_counters))
-        arrays = {name: array.new(capacity, n_features, dtype) for name, array in self._composed().arrays.items()}
-        return self._state_type(*units, **arrays)
-
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
-        self._check_winners()
-        capacity = min(_FIRST_ROOM, self._limit()) if self._gradual() else self._limit()
-        state = self._empty_state(capacity, n_features, dtype)
-        if not isinstance(getattr(self, "init", "first"), str):
-            given, shape = np.asarray(self.init), state.prototypes.shape
-            if given.shape != shape or not np.isfinite(given.astype(np.float64)).all():
-                raise ValueError(
-                    f"{type(self).__name__}: init has shape {given.shape}; it must hold finite prototypes of shape "
-                    f"(n_units, n_features) = {shape}"
-                )
-            state.prototypes[:] = given
-            check_finite(state.prototypes)
-            state.counters[UNITS] = len(given)
-        return state
-
-    def _check_winners(self) -> None:
-        if getattr(self, "n_winners", 1) > self._limit():
-            raise ValueError(f"{type(self).__name__}: n_winners={self.n_winners} cannot exceed n_units={self.n_units}")
 
     def _settings(self) -> Any:
         composed, capacity = self._composed(), len(self._state.prototypes)
@@ -161,50 +127,11 @@ class Model(CompetitiveMemory):
         values |= {name: make(self, capacity) for name, make in composed.scratch.items()}
         return composed.module.Settings(**values)
 
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        arrays = self._composed().arrays.items()
-        own = {name: (array.shape(capacity, n_features), array.dtype or dtype) for name, array in arrays}
-        return {**super()._layout(capacity, n_features, dtype), **own}
-
     def _grow(self, row: FloatArray) -> None:
-        state = self._state
-        n, n_features = state.prototypes.shape
-        if state.counters[UNITS] < n or n >= self._limit():
+        n = len(self._state.prototypes)
+        if self._state.counters[UNITS] < n or n >= self._limit():  # the kernel stopped although there is room
             raise explained(self, row)
-        wider = self._empty_state(min(2 * n, self._limit()), n_features, state.prototypes.dtype)
-        wider = wider._replace(counters=state.counters, journal=state.journal)
-        for old, new in zip(state, wider, strict=True):
-            new[tuple(map(slice, old.shape))] = old
-        self._state = wider
-
-    def _widen(self, n_features: int) -> None:
-        before = self._started().prototypes.shape[1]
-        super()._widen(n_features)
-        for name, array in self._composed().arrays.items():
-            if array.axes == "column" and array.fill:
-                getattr(self._state, name)[:, before:] = array.fill
-
-    def _check_state(self, state: Any) -> None:
-        n = len(state.prototypes)
-        if n > self._limit() or (not self._gradual() and n != self._limit()):
-            raise ValueError(f"a state of {n} units does not fit a limit of {self._limit()}")
-        self._check_winners()
-        self._check_powers(state.prototypes)
-
-    def _check(self, X: Any, reset: bool, finite: bool = True, missing: bool = True) -> FloatArray:
-        rows = super()._check(X, reset, finite, missing)
-        for numbers in (rows,) if reset else (rows, self._state.prototypes):
-            self._check_powers(numbers)
-        return rows
-
-    def _check_powers(self, numbers: FloatArray) -> None:
-        """Raise if differences of these values could overflow when raised to the power p."""
-        p = getattr(self, "p", 2.0)
-        if p not in (1.0, 2.0, np.inf) and (np.abs(numbers) > LARGEST_TO_RAISE).any():
-            raise ValueError(
-                f"{type(self).__name__}: numbers beyond {LARGEST_TO_RAISE:.0e} are too large for distances of order "
-                f"p={p}; rescale the data, or take p=1, 2 or inf"
-            )
+        super()._grow(row)
 
     # Learning and predicting ----------------------------------------------------------------------------------------
 
@@ -257,31 +184,14 @@ class Model(CompetitiveMemory):
             h[:, ~competes] = np.inf
             winners[start : start + len(h)] = h[: len(rows)].argmin(axis=1) if competes.any() else -1
 
-    def _require_units(self) -> None:
-        if self._started().counters[UNITS] == 0:
-            raise NotFittedError(f"This {type(self).__name__} has no unit at the moment; let it learn more rows first")
-
     # Copies ---------------------------------------------------------------------------------------------------------
 
-    _not_pickled: ClassVar[tuple[str, ...]] = (*CompetitiveMemory._not_pickled, "_composition", "_paused")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*ArrayMemory._not_pickled, "_composition", "_paused")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._shape_parameters:
             self.__dict__.pop("_composition", None)
         super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        if "_state" in state:  # its type is in a module that other processes cannot import
-            state["_state"] = tuple(state["_state"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = state.pop("_state", None)
-        self.__dict__.update(state)
-        if arrays is not None:
-            state["_state"] = self._state_type._make(arrays)
-        super().__setstate__(state)
 
 
 def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:

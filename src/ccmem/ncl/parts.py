@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
-from ccmem.core.allocation import aligned_zeros
+from ccmem.base.arrays import Array as Array
 from ccmem.core.parameters import Rule, choice
 from ccmem.kernels.jit import checked_kernel, kernel_in_place
 
@@ -44,28 +44,6 @@ class Parameter(NamedTuple):
     """Converter of the value for the kernel; None if the kernel does not see the parameter."""
     fixed: bool = False
     """True if the parameter cannot change once learning has begun."""
-
-
-class Array(NamedTuple):
-    """An array of the state, declared by the part that uses it as ``state.<name>``."""
-
-    axes: str = "unit"
-    """``"unit"``: a number per unit; ``"column"``: per unit and column; ``"pair"``: per two units; ``"one"``: one."""
-    dtype: Any = np.float64
-    """Type of the array; None means the type of the data."""
-    fill: float = 0.0
-
-    def shape(self, capacity: int, n_features: int) -> tuple[int, ...]:
-        """Return the shape of the array for ``capacity`` units."""
-        return {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity)}.get(
-            self.axes, (1,)
-        )
-
-    def new(self, capacity: int, n_features: int, dtype: Any) -> Any:
-        """Return a filled array for ``capacity`` units."""
-        array = aligned_zeros(self.shape(capacity, n_features), self.dtype or dtype)
-        array[...] = self.fill
-        return array
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,147 @@
+"""Memory whose state is a list of declared arrays: allocation, growth, further columns, checks and copies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem.base.memory import CompetitiveMemory
+from ccmem.base.validation import check_finite
+from ccmem.core.allocation import aligned_zeros
+from ccmem.core.sklearn import NotFittedError
+from ccmem.core.state import UNITS, new_units
+from ccmem.core.typing import FloatArray
+
+_FIRST_ROOM = 64
+"""First capacity of a memory that grows; it doubles whenever it is full."""
+LARGEST_TO_RAISE = 1e15
+"""Largest absolute value for which sums of differences raised to the highest order are finite."""
+
+
+class Array(NamedTuple):
+    """An array of the state, by name ``state.<name>``."""
+
+    axes: str = "unit"
+    """``"unit"``: a number per unit; ``"column"``: per unit and column; ``"pair"``: per two units; ``"one"``: one."""
+    dtype: Any = np.float64
+    """Type of the array; None means the type of the data."""
+    fill: float = 0.0
+
+    def shape(self, capacity: int, n_features: int) -> tuple[int, ...]:
+        """Return the shape of the array for ``capacity`` units."""
+        return {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity)}.get(
+            self.axes, (1,)
+        )
+
+    def new(self, capacity: int, n_features: int, dtype: Any) -> Any:
+        """Return a filled array for ``capacity`` units."""
+        array = aligned_zeros(self.shape(capacity, n_features), self.dtype or dtype)
+        array[...] = self.fill
+        return array
+
+
+class ArrayMemory(CompetitiveMemory):
+    """Memory of at most ``n_units``, ``max_units`` or ``rows`` times ``columns`` units with declared arrays."""
+
+    _state_type: Any  # type: ignore[misc]
+    _arrays: dict[str, Array]
+    """Arrays of the state beyond those of :class:`ccmem.core.state.UnitState`."""
+    _gradual: bool
+    """True if the capacity grows with the number of units, False if all units are allocated at once."""
+
+    @property
+    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("prototypes", *(name for name, array in self._arrays.items() if array.axes == "column"))
+
+    def _limit(self) -> int:
+        """Return the largest number of units."""
+        if hasattr(self, "rows"):
+            return int(self.rows * self.columns)
+        return int(getattr(self, "n_units", None) or getattr(self, "max_units", None) or 2**62)
+
+    def _empty_state(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> Any:
+        rate = float(getattr(self, "learning_rate", 1.0))
+        units = new_units(capacity, n_features, dtype, rate, len(self._own_counters))
+        arrays = {name: array.new(capacity, n_features, dtype) for name, array in self._arrays.items()}
+        return self._state_type(*units, **arrays)
+
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        self._check_winners()
+        capacity = min(_FIRST_ROOM, self._limit()) if self._gradual else self._limit()
+        state = self._empty_state(capacity, n_features, dtype)
+        if not isinstance(getattr(self, "init", "first"), str):
+            given, shape = np.asarray(self.init), state.prototypes.shape
+            if given.shape != shape or not np.isfinite(given.astype(np.float64)).all():
+                raise ValueError(
+                    f"{type(self).__name__}: init has shape {given.shape}; it must hold finite prototypes of shape "
+                    f"(n_units, n_features) = {shape}"
+                )
+            state.prototypes[:] = given
+            check_finite(state.prototypes)
+            state.counters[UNITS] = len(given)
+        return state
+
+    def _check_winners(self) -> None:
+        if getattr(self, "n_winners", 1) > self._limit():
+            raise ValueError(f"{type(self).__name__}: n_winners={self.n_winners} cannot exceed n_units={self.n_units}")
+
+    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+        arrays = self._arrays.items()
+        own = {name: (array.shape(capacity, n_features), array.dtype or dtype) for name, array in arrays}
+        return {**super()._layout(capacity, n_features, dtype), **own}
+
+    def _grow(self, row: FloatArray) -> None:
+        state = self._state
+        n, n_features = state.prototypes.shape
+        wider = self._empty_state(min(2 * n, self._limit()), n_features, state.prototypes.dtype)
+        wider = wider._replace(counters=state.counters, journal=state.journal)
+        for old, new in zip(state, wider, strict=True):
+            new[tuple(map(slice, old.shape))] = old
+        self._state = wider
+
+    def _widen(self, n_features: int) -> None:
+        before = self._started().prototypes.shape[1]
+        super()._widen(n_features)
+        for name, array in self._arrays.items():
+            if array.axes == "column" and array.fill:
+                getattr(self._state, name)[:, before:] = array.fill
+
+    def _check_state(self, state: Any) -> None:
+        n = len(state.prototypes)
+        if n > self._limit() or (not self._gradual and n != self._limit()):
+            raise ValueError(f"a state of {n} units does not fit a limit of {self._limit()}")
+        self._check_winners()
+        self._check_powers(state.prototypes)
+
+    def _check(self, X: Any, reset: bool, finite: bool = True, missing: bool = True) -> FloatArray:
+        rows = super()._check(X, reset, finite, missing)
+        for numbers in (rows,) if reset else (rows, self._state.prototypes):
+            self._check_powers(numbers)
+        return rows
+
+    def _check_powers(self, numbers: FloatArray) -> None:
+        """Raise if differences of these values could overflow when raised to the power p."""
+        p = getattr(self, "p", 2.0)
+        if p not in (1.0, 2.0, np.inf) and (np.abs(numbers) > LARGEST_TO_RAISE).any():
+            raise ValueError(
+                f"{type(self).__name__}: numbers beyond {LARGEST_TO_RAISE:.0e} are too large for distances of order "
+                f"p={p}; rescale the data, or take p=1, 2 or inf"
+            )
+
+    def _require_units(self) -> None:
+        if self._started().counters[UNITS] == 0:
+            raise NotFittedError(f"This {type(self).__name__} has no unit at the moment; let it learn more rows first")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if "_state" in state:  # its type is in a module that other processes cannot import
+            state["_state"] = tuple(state["_state"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays = state.pop("_state", None)
+        self.__dict__.update(state)
+        if arrays is not None:
+            state["_state"] = self._state_type._make(arrays)
+        super().__setstate__(state)
