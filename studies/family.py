@@ -1,8 +1,7 @@
 """Put the results of the competitive family into docs/family.md, from studies/evidence/family.
 
-ccmem reproduce mnist fashion-mnist notmnist --rows family --out studies/evidence/family
-ccmem reproduce mnist fashion-mnist notmnist --rows family-500 --out studies/evidence/family
-ccmem reproduce mnist --rows adaptive --models ccm --trials 1 --out studies/evidence/family
+ccmem reproduce mnist fashion-mnist notmnist --rows family family-500 --out studies/evidence/family
+ccmem reproduce mnist fashion-mnist notmnist --rows adaptive --models ccm --out studies/evidence/family-blocks
 python -m studies.family
 """
 
@@ -136,7 +135,7 @@ def draw_units(titles: dict[str, str], shares: dict[str, list[float]]) -> None:
 def main() -> None:
     """Write the tables and draw the pictures."""
     found = {name: json.loads(file.read_text()) for name in SETS if (file := EVIDENCE / f"{name}.json").exists()}
-    blocks = {name: json.loads((HERE / f"evidence/reproduce/{name}.json").read_text()) for name in SETS}
+    blocks = {name: json.loads((HERE / f"evidence/family-blocks/{name}.json").read_text()) for name in SETS}
     page = HERE.parent / "docs" / "family.md"
     put_between(page, "family", table(found, {name: result["rows"][BLOCKS] for name, result in blocks.items()}))
     put_between(page, "settings", chosen())
@@ -144,7 +143,8 @@ def main() -> None:
     order = [name for name in settings()["family"] if name in rows]
     draw_forgetting({**{name: rows[name] for name in order}, BLOCKS: blocks["mnist"]["rows"][BLOCKS]})
     file = EVIDENCE / "units.json"
-    memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in [*order, BLOCKS]}
+    memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in order}
+    memories[BLOCKS] = HERE / "evidence" / "family-blocks" / "memories" / f"mnist-{BLOCKS}.npz"
     tasks = found["mnist"]["dataset"]["tasks"]
     if (EVIDENCE / "memories").exists():  # memories are large and not kept; the shares are
         data, shares = load("mnist", pixels="unit"), {}

@@ -75,9 +75,7 @@ def far(state: Any, settings: Any, n: int, k: int) -> bool:
     if n < 2 or n >= settings.limit:
         return n < settings.limit and (n == 0 or h[0] > 0.0)
     a, b = settings.best[0], settings.best[1]
-    return h[a] > local_threshold(state.prototypes, state.edges, a, n) or h[b] > local_threshold(
-        state.prototypes, state.edges, b, n
-    )
+    return h[a] > local_threshold(M, edges, a, n) or h[b] > local_threshold(M, edges, b, n)
 
 
 class SOINN(ncl.GraphModel):
