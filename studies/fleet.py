@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from studies.fleet_kills import DRIVER, FEATURES, command, kills, table_of, write_rows
+from studies.scale import commit
 
 EVIDENCE = Path(__file__).parent / "evidence" / "fleet"
 
@@ -261,6 +262,7 @@ def main() -> None:
     scaling.add_argument("--scratch", help="folder that keeps rows and figures, to run the shells one after the other")
     args = parser.parse_args()
     facts = {"kills": kills, "cost": cost, "spark": spark, "scale": scale, "merge": merge}[args.part](args)
+    facts["commit"] = commit()
     facts["machine"] = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     more = {"kills": "shell", "scale": "keys"}.get(args.part)
