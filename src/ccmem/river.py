@@ -53,6 +53,8 @@ except ImportError as problem:
 __all__ = ["ConceptDetector", "MemoryClassifier", "MemoryClusterer"]
 
 Features = Mapping[Hashable, Any]
+_TIMES = {np.datetime64, np.timedelta64}
+"""Types that numpy converts to counts of an arbitrary unit."""
 
 
 class _DictModel(Guarded):
@@ -76,6 +78,8 @@ class _DictModel(Guarded):
     def _to_learn(self, x: Features) -> FloatArray | None:
         """Return ``x`` as a row, adding columns for its new features; None while no feature has been seen."""
         columns = self._columns
+        if not isinstance(x, Mapping):
+            raise TypeError(f"a sample is a dictionary of features, not {x!r}")
         if new := x.keys() - columns.keys():
             columns = columns | {name: len(columns) + i for i, name in enumerate(_in_order(new))}
         row = self._row(x, columns)  # validate first, so that an error changes nothing
@@ -100,18 +104,25 @@ def _in_order(names: set[Hashable]) -> list[Hashable]:
 
 def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) -> FloatArray:
     """Return the values of ``x`` in the order of ``columns``; absent features are NaN if ``missing``, otherwise 0."""
+    absent = np.nan if missing else 0.0
     try:
-        row = np.array([x.get(name, np.nan if missing else 0.0) for name in columns], np.float64)  # None becomes NaN
-        if row.ndim == 1 and (
-            sum_of_squares(row) < SAFE_SQUARED_NORM or (np.isfinite(row) | (missing & np.isnan(row))).all()
+        values = [x.get(name, absent) for name in columns]
+        row = np.array(values, np.float64)  # None becomes NaN
+        if (
+            row.ndim == 1
+            and _TIMES.isdisjoint(map(type, values))
+            and (sum_of_squares(row) < SAFE_SQUARED_NORM or (np.isfinite(row) | (missing & np.isnan(row))).all())
         ):
             return row
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
+    except AttributeError as problem:
+        raise TypeError(f"a sample is a dictionary of features, not {x!r}") from problem
     for name, value in x.items():
         try:
             fine = (missing and (value is None or value != value)) or bool(np.isfinite(float(value)))
-        except (TypeError, ValueError):
+            fine = fine and type(value) not in _TIMES
+        except (TypeError, ValueError, OverflowError):
             fine = False
         if not fine:
             raise ValueError(

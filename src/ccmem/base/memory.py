@@ -421,7 +421,7 @@ class CompetitiveMemory(
         if self._started().counters[UNITS] == 0:
             raise NotFittedError(
                 f"This {type(self).__name__} has no unit yet: all it was given so far were zero vectors, "
-                "which have no direction"
+                "which have no direction, or rows without any reading"
             )
 
     # Input -------------------------------------------------------------------------------------------------------

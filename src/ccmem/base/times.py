@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.core.times import EARLIEST, LATEST
 from ccmem.core.typing import FloatArray
 
 
@@ -24,7 +25,7 @@ def split_times(X: Any, times: Any = None) -> tuple[Any, FloatArray | None]:
 
 def drop_time_column(X: Any) -> tuple[Any, Any]:
     """Return a polars frame without its only time column, and that column; any other value unchanged, and None."""
-    if type(X).__module__.partition(".")[0] != "polars" or not hasattr(X, "schema"):
+    if type(X).__module__.partition(".")[0] != "polars" or not hasattr(X, "get_column"):
         return X, None
     named = [name for name, kind in X.schema.items() if str(kind).startswith(("Date", "Datetime"))]
     return (X.drop(named), X.get_column(named[0])) if len(named) == 1 else (X, None)
@@ -42,13 +43,25 @@ def as_seconds(times: Any, n_rows: int | None) -> FloatArray:
     if array.ndim != 1 or (n_rows is not None and len(array) != n_rows):
         raise ValueError(f"times has shape {array.shape} for {n_rows} rows; give one time per row")
     if array.dtype.kind in "iuf":
-        return array.astype(np.float64)
+        return _checked(array.astype(np.float64))
     if array.dtype.kind in "OU":
         array = np.array([_moment(value) for value in array.tolist()], "datetime64[us]")
     if array.dtype.kind != "M":
         raise ValueError(f"times of type {array.dtype} are neither dates nor seconds since 1970")
     stamps = array.astype("datetime64[us]")
     return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 1e6)
+
+
+def _checked(seconds: FloatArray) -> FloatArray:
+    """Return seconds since 1970; raise if one lies outside the years 1 to 9999, which no date can show."""
+    beyond = (seconds < EARLIEST) | (seconds > LATEST)
+    if beyond.any():
+        row = int(beyond.argmax())
+        raise ValueError(
+            f"times: {seconds[row]:g} at row {row} lies outside the years 1 to 9999 if it counts seconds since 1970; "
+            "divide milliseconds by 1e3 and nanoseconds by 1e9, or pass dates"
+        )
+    return seconds
 
 
 def _moment(value: Any) -> Any:

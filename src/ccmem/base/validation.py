@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,9 +105,17 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
 
 
 def _refuse_nothing(X: Any) -> None:
-    """Raise if ``X`` is None or an empty list, for which scikit-learn would report a wrong shape."""
+    """Raise if ``X`` is no table; messages of scikit-learn and numpy would not say so."""
     if X is None:
         raise ValueError("X is None; expected an array or frame of shape (rows, columns)")
+    is_lazy = hasattr(X, "collect_schema") and not hasattr(X, "get_column")  # polars
+    if is_lazy or (isinstance(X, (Mapping, Set, Iterator)) and not hasattr(X, "tocsr")):
+        raise TypeError(
+            f"X is a {type(X).__name__}; expected an array or frame of shape (rows, columns): list(X), a data frame of "
+            "a dict, collect() of a lazy frame"
+        )
+    if hasattr(X, "to_frame") and len(getattr(X, "shape", ())) == 1:
+        raise ValueError(f"X is a {type(X).__name__}; expected 2D data: X.to_frame() is a table of one column")
     if isinstance(X, (list, tuple)) and not len(X):
         raise ValueError("X is empty: found array with 0 sample(s); expected at least one row")
 

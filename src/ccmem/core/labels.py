@@ -75,13 +75,36 @@ def _is_missing(label: Any) -> bool:
 
 def sorted_union(*labels: Any) -> Any:
     """Return all distinct labels, sorted, in the type of the first non-empty array."""
-    parts = [part for part in labels if len(part)]
+    parts = [np.asarray(part) for part in labels if len(part)]
     if not parts:
         return labels[0]
     try:
-        return np.unique(np.concatenate([np.asarray(part) for part in parts]))
+        return np.unique(np.concatenate([parts[0], *(_like(parts[0], part) for part in parts[1:])]))
     except TypeError as problem:
         raise ValueError(f"y mixes labels that cannot be sorted together ({problem}); {_REMEDY}") from problem
+
+
+def _like(first: Any, labels: Any) -> Any:
+    """Return ``labels`` in the type of ``first``; numpy alone would turn numbers among texts into texts.
+
+    Whole numbers stay whole numbers: floats would equate labels beyond 2**53 that differ by one.
+    """
+    numbers = [array.dtype.kind in "biuf" for array in (first, labels)]
+    if numbers[0] != numbers[1] and not any(array.dtype.kind == "O" for array in (first, labels)):
+        raise TypeError(f"{first[:1].tolist()[0]!r} and {labels[:1].tolist()[0]!r}")
+    if not all(numbers) or first.dtype == labels.dtype or np.result_type(first, labels).kind in "biu":
+        return labels
+    with np.errstate(invalid="ignore"):  # a number that does not fit is noticed below
+        same = labels.astype({"f": np.float64, "u": np.uint64}.get(first.dtype.kind, np.int64))
+    if (same.astype(labels.dtype) == labels).all() and (np.abs(same.astype(np.float64)) <= 2.0**53).all():
+        return same
+    if labels.dtype.kind == "f" and (np.abs(first.astype(np.float64)) <= 2.0**53).all():
+        return labels
+    wide = max(labels.tolist(), key=abs)
+    raise ValueError(
+        f"y holds {wide!r} among labels of type {first.dtype}, which cannot hold it exactly; "
+        "use whole numbers below 2**53, or strings"
+    )
 
 
 def encode_labels(labels: Any, missing: BoolArray, classes: Any) -> IntArray:

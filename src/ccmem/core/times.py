@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_EARLIEST, _LATEST = -62_135_596_800.0, 253_402_300_799.0
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
 """Years 1 to 9999, the range of Python's dates."""
 
 
@@ -16,7 +16,7 @@ def format_time(seconds: float | None) -> str:
     >>> format_time(1423128240.0), format_time(1423128245.5), format_time(None)
     ('5 Feb 2015 09:24', '5 Feb 2015 09:24:05', '-')
     """
-    if seconds is None or not _EARLIEST <= seconds <= _LATEST:
+    if seconds is None or not EARLIEST <= seconds <= LATEST:
         return "-"
     moment = datetime.fromtimestamp(math.floor(seconds), UTC)
     clock = f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
@@ -29,7 +29,7 @@ def format_iso(seconds: float | None) -> str | None:
     >>> format_iso(1423128245.5)
     '2015-02-05T09:24:05.500000+00:00'
     """
-    if seconds is None or not _EARLIEST <= seconds <= _LATEST:
+    if seconds is None or not EARLIEST <= seconds <= LATEST:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 

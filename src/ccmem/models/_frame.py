@@ -58,6 +58,6 @@ def events_frame(memory: BlockMemory) -> Any:
         return table
     frame = pd.DataFrame(table, columns=list(COLUMNS))
     for name in ("time", "onset_time"):
-        frame[name] = pd.to_datetime(frame[name].astype(np.float64), unit="s")
+        frame[name] = (1e6 * frame[name].to_numpy(np.float64)).astype("datetime64[us]")  # NaN becomes NaT
     frame["duration"] = pd.to_timedelta(frame["duration"].astype(np.float64), unit="s")
     return frame

@@ -74,6 +74,16 @@ def test_half_a_last_line_is_told_and_learned_when_it_is_whole(capsys: pytest.Ca
     assert summary(capsys, *learn("a.csv", "--accept-last-line"))["total_rows"] == 3
 
 
+def test_lines_that_an_open_quote_holds_back_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    generate("rows.csv")
+    lines = Path("rows.csv").read_text().splitlines(keepends=True)
+    Path("rows.csv").write_text("".join([*lines[:100], '"' + lines[100], *lines[101:]]))
+    assert "201 lines were not learned, because a quote is left open" in failure(capsys, *learn("rows.csv"), *WTA)
+    assert load("m").n_samples_seen_ == 99  # saved, so that a file that still grows can go on
+    Path("rows.csv").write_text("".join(lines))
+    assert summary(capsys, *learn("rows.csv"))["rows"] == 201
+
+
 def test_an_events_file_belongs_to_one_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     generate("a.csv", 6000, "--segment", "800")
     options = ["--label", "state", "--events", "e.jsonl", "--max-rows", "3000"]

@@ -42,8 +42,9 @@ Standard input cannot be rewound; a pipe that starts over from its first row nee
 A last line without its line end is left for later, because the rest of it may be on its way; --accept-last-line takes
 it, and so does the end of a pipe.
 
-Exit codes: 0 done, 1 error, 2 wrong command line or nothing to learn from, with --exit-code 10 for new blocks and 11
-for recalls alone, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
+Exit codes: 0 done, 1 error (also lines behind an open quote), 2 wrong command line or
+nothing to learn from, with --exit-code 10 for new blocks and 11 for recalls alone,
+129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
 ends early, by a limit, a signal or a bad row, saves what it has learned.
 """
 _IDLE_SECONDS = 0.2
@@ -211,6 +212,13 @@ class _Run:
         if not learner.rows:
             print("ccmem learn: no row has been learned from; see 'ccmem look'", file=sys.stderr)
             return 2
+        if stream.in_open_quote:
+            print(
+                f"ccmem learn: {stream.in_open_quote:,} lines were not learned, because a quote is left open before "
+                "them; mend it, or take them by --accept-last-line",
+                file=sys.stderr,
+            )
+            return 1
         if args.exit_code and (self.kinds["new_block"] or self.kinds["recall"]):
             return 10 if self.kinds["new_block"] else 11
         return 0
