@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ccmem.base.memory import CompetitiveMemory
-from ccmem.kernels import plain
+from naive import plain
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import copy_scaled, count_win, hebbian_move
 from ccmem.core.state import SEEN, UNITS, UnitState, new_units

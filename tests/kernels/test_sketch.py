@@ -12,9 +12,9 @@ from ccmem.base import matching
 from ccmem.core.allocation import aligned
 from ccmem.core.state import UNITS
 from ccmem.kernels import competition, sketch
-from ccmem.kernels.plain import dot, unit_scale
 from ccmem.models._blocks import BLOCKS, POINTER
 from ccmem.models._recall import find_by_sketches
+from naive.plain import dot, unit_scale
 from zoo import assert_same, snapshot, twin
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.kernels import plain
 from ccmem.models.adaptive import state as names
 from ccmem.models.adaptive.cold import decide, drift_scales, list_members
 from ccmem.models.adaptive.hot import LEAST
+from naive import plain
 
 TINY = names.TINY
 

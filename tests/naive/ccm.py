@@ -9,7 +9,7 @@ import numpy as np
 from ccmem.core.codes import REJECTED
 from ccmem.core.events import Event
 from ccmem.core.typing import FloatArray
-from ccmem.kernels import plain
+from naive import plain
 
 
 def naive(

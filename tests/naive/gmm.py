@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray
-from ccmem.kernels import plain
+from naive import plain
 from naive.steps import Stepper
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccmem.kernels import plain
+from naive import plain
 
 
 def naive(X, max_units, max_age, prune_every, noise):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ccmem.kernels import plain
+from naive import plain
 
 
 class Stepper:

@@ -31,7 +31,12 @@ MANY = 1 << 40
 _NOT_DRAWN_FROM = np.random.default_rng(0)
 
 
-def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
+def _has_blocks(memory: Any) -> bool:
+    """True if the memory divides its units into blocks, and so has events, and names and times for them."""
+    return hasattr(memory, "_export_events")
+
+
+def export_memory(memory: Any) -> dict[str, Any]:
     """Return the learned state of ``memory``: arrays, counters by name, events, random state."""
     if memory._shape() != memory._began_with:
         values = zip(memory._shape_parameters, memory._began_with, memory._shape(), strict=True)
@@ -44,7 +49,9 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
     if memory._capacity_for(counters["units"]) is not None:
         layout = memory._layout(MANY, state.prototypes.shape[1], state.prototypes.dtype)
         arrays = {name: _in_use(name, array, layout[name][0][0], counters) for name, array in arrays.items()}
-    fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(memory._export_events())}
+    has_blocks = _has_blocks(memory)
+    events = memory._export_events() if has_blocks else np.empty((0, JOURNAL_COLUMNS), np.int64)
+    fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(events)}
     if _draws(memory):
         fields["random_state"] = memory._rng
     fields["n_features_in_"] = int(memory.n_features_in_)
@@ -53,7 +60,7 @@ def export_memory(memory: CompetitiveMemory) -> dict[str, Any]:
             fields[name] = vars(memory)[name]
     if names := vars(memory).get("_block_names"):
         fields["block_names"] = [list(entry) for entry in names.items()]
-    if (times := memory._export_times()) is not None:
+    if has_blocks and (times := memory._export_times()) is not None:
         fields["times"] = times
     return fields
 
@@ -77,7 +84,7 @@ def _draws(memory: CompetitiveMemory) -> bool:
     return "random_state" in vars(memory)
 
 
-def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
+def import_memory(memory: Any, fields: dict[str, Any]) -> None:
     """Restore ``memory``, newly built from its parameters, from ``fields``; ValueError if the state is invalid."""
     owner = type(memory).__name__
     _check_parameters(memory)
@@ -86,9 +93,8 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
     memory._check_state(state)
     events = widened(fields["events"])
-    if not (isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2):
-        raise ValueError(f"{owner}: its events are damaged")
-    if events.shape[1] != JOURNAL_COLUMNS:
+    is_table = isinstance(events, np.ndarray) and events.dtype == np.int64 and events.ndim == 2
+    if not is_table or events.shape[1] != JOURNAL_COLUMNS:
         raise ValueError(f"{owner}: its events are damaged")
     if _draws(memory):
         rng = fields["random_state"]
@@ -108,6 +114,10 @@ def import_memory(memory: CompetitiveMemory, fields: dict[str, Any]) -> None:
     memory.n_features_in_ = fields["n_features_in_"]
     memory._began_with = memory._shape()
     memory._state = state
+    if not _has_blocks(memory):
+        if len(events) or "block_names" in fields or "times" in fields:
+            raise ValueError(f"{owner}: it has no blocks, and so no events, names or times of blocks")
+        return
     memory._import_events(events)
     if "block_names" in fields:
         memory._import_names(fields["block_names"])
