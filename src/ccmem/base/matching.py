@@ -138,6 +138,7 @@ def _match(
     offsets = (-0.5 * squares if by_distance else np.zeros(len(rivals))).astype(X.dtype)
     longest = 1.001 * float(np.sqrt(squares.max()))
     tiles = [slice(start, start + TILE_UNITS) for start in range(0, len(rivals), TILE_UNITS)]
+    single = len(tiles) == 1
     thread = threading.local()
 
     def job(slab: slice) -> None:
@@ -151,18 +152,7 @@ def _match(
             products = thread.products[: len(rows) * len(part)].reshape(len(rows), len(part))
             np.matmul(rows, part.T, out=products)
             update_winners(
-                products,
-                offsets[tile],
-                rows,
-                rivals,
-                tile.start,
-                by_distance,
-                epsilon,
-                longest,
-                len(tiles) == 1,
-                top,
-                best,
-                won,
+                products, offsets[tile], rows, rivals, tile.start, by_distance, epsilon, longest, single, top, best, won
             )
         if rivals is not prototypes:
             won[:] = units[won]
@@ -210,20 +200,9 @@ def most_similar_sketched(
                 else:
                     products = rows @ prototypes[tile].T
                     products[:, ~competes[tile]] = -np.inf
-                    high = np.full(len(rows), -np.inf)
+                    high, none = np.full(len(rows), -np.inf), np.zeros(products.shape[1], X.dtype)
                     update_winners(
-                        products,
-                        np.zeros(products.shape[1], X.dtype),
-                        rows,
-                        prototypes,
-                        start,
-                        False,
-                        epsilon,
-                        longest,
-                        False,
-                        high,
-                        best,
-                        won,
+                        products, none, rows, prototypes, start, False, epsilon, longest, False, high, best, won
                     )
             if not second_round:
                 settle_guesses(rows, prototypes, guess, epsilon, best, won)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ccmem.fleet import tables
 from ccmem.fleet.step import Key, KeyedEvent, Member, Rows, advance
-from ccmem.fleet.store import BucketWriter, Store, bucket_of, open_sealed, sealed
+from ccmem.fleet.store import Store, bucket_of, open_sealed, sealed, write_states
 from ccmem.fleet.tables import KeyedColumns, Piece
 from ccmem.io.persistence.atomic import atomic_file, locked
 from ccmem.io.streams.arrow import pyarrow
@@ -77,10 +77,9 @@ def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad
     if target.exists():
         with open_sealed(target) as (_, facts):
             return facts
-    columns, total, bad = store.columns, 0, 0
-    schema = _work_schema(columns)
-    with sealed(target, schema) as file:
-        for batch in tables.read(Piece(*piece), columns, skip_bad, store.recipe.takes_missing):
+    with sealed(target, _work_schema(store.columns)) as (write, facts):
+        facts.update(rows=0, bad=0)
+        for batch in tables.read(Piece(*piece), store.columns, skip_bad, store.recipe.takes_missing):
             buckets = bucket_of(batch.keys, store.buckets)
             places = np.argsort(buckets, kind="stable")
             ends = np.searchsorted(buckets[places], np.arange(store.buckets), side="right")
@@ -92,11 +91,10 @@ def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad
                 values = pa.array(X[part].reshape(-1))
                 listed = pa.FixedSizeListArray.from_arrays(values, X.shape[1])
                 more = () if labels is None else (labels[part],)
-                file.write(keys[part], pa.array(order[part]), listed, *more)
+                write(keys[part], pa.array(order[part]), listed, *more)
                 start = end
-            total, bad = total + len(order), bad + batch.bad
-        facts = {"rows": total, "bad": bad}
-        file.seal(facts)
+            facts["rows"] += len(order)
+            facts["bad"] += batch.bad
     return facts
 
 
@@ -110,29 +108,24 @@ def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
         return {**facts, "rows": 0, "late": 0, "events": 0}
     events: list[KeyedEvent] = []
     n_late = 0
-    schema = pyarrow().schema([("key", keys.type), ("state", pyarrow().binary())])
-    with sealed(store.bucket_file(bucket), schema) as file:
-        writer = BucketWriter(file, keys.type)
+
+    def states() -> Iterator[tuple[Key, bytes]]:
+        nonlocal n_late
         for key, state, rows in _joined(store.states(bucket), _by_key(keys, order, X, labels)):
             if rows is not None:
                 member = Member(store.recipe, key, state)
                 happened, dropped = advance(member, rows, late)
-                events += happened
+                events.extend(happened)
                 n_late += dropped
                 state = member.to_bytes() if dropped < len(rows.order) else state
             if state is not None:
-                writer.add(key, state)
-        writer.flush()
-        facts = {
-            "bucket": bucket,
-            "round": number,
-            "keys": writer.n_keys,
-            "rows": len(order) - n_late,
-            "late": n_late,
-            "events": len(events),
-            "digest": writer.digest,
-        }
-        file.seal(facts)
+                yield key, state
+
+    schema = pyarrow().schema([("key", keys.type), ("state", pyarrow().binary())])
+    with sealed(store.bucket_file(bucket), schema) as (write, facts):
+        n_keys, digest = write_states(write, keys.type, states())
+        facts.update(bucket=bucket, round=number, keys=n_keys, rows=len(order) - n_late, late=n_late)
+        facts.update(events=len(events), digest=digest)
         _write_events(store, number, bucket, events)
         if store.facts(bucket)["round"] > number:  # an abandoned task finished after a later round
             raise RuntimeError(f"bucket {bucket} has gone on to another round")
@@ -226,9 +219,6 @@ def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEven
 def _write_parquet(parquet: Any, table: Any, path: Any) -> None:
     with atomic_file(path) as temporary:
         parquet.write_table(table, temporary)
-        handle = os.open(temporary, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
 
 
 def _part(store: Store, number: int, bucket: int) -> Any:
@@ -254,8 +244,7 @@ def learn(
     """
     with _telling_what_to_do(), locked(store.folder / "manifest.json"):
         store = Store(store.folder)
-        before = dict(store.manifest["totals"])
-        rounds = 0
+        before, first_round = dict(store.manifest["totals"]), store.manifest["round"]
         for left in store.folder.rglob(".*.tmp"):  # left by a killed run
             left.unlink(missing_ok=True)
         under_way = _interrupted(store)
@@ -263,22 +252,18 @@ def learn(
             store.facts(bucket)  # raises if the bucket does not belong to the manifest
         if under_way:
             _round(store, run, late, skip_bad, told)
-            rounds += 1
         files = _new_files(store, tables.find(sources), round_rows)
+        pieces = [piece for _, of_file in files for piece in of_file]
         batch: list[Piece] = []
-        for index, (_, pieces) in enumerate(files):
-            for piece in pieces:
-                batch.append(piece)
-                if sum(p.rows for p in batch) >= round_rows:
-                    _begin(store, batch)
-                    _round(store, run, late, skip_bad, told)
-                    rounds, batch = rounds + 1, []
-            if batch and index == len(files) - 1:
+        for piece in pieces:
+            batch.append(piece)
+            if piece is pieces[-1] or sum(p.rows for p in batch) >= round_rows:
                 _begin(store, batch)
                 _round(store, run, late, skip_bad, told)
-                rounds += 1
+                batch = []
         totals = store.manifest["totals"]
         done = {name: totals[name] - before[name] for name in totals}
+        rounds = store.manifest["round"] - first_round
         return Report(**done, rounds=rounds, files=len(files), keys=store.n_keys())
 
 

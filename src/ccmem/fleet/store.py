@@ -20,7 +20,8 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -254,38 +255,19 @@ def bucket_of(keys: Any, buckets: int) -> Any:
 # Files that appear only when complete, with facts at their end ------------------------------------------------------
 
 
-class Sealed:
-    """Arrow file being written; its last batch is empty and carries the facts."""
-
-    def __init__(self, path: Path, schema: Any) -> None:
-        self._file = path.open("wb")
-        self._schema = schema
-        self._writer = pyarrow().ipc.new_file(self._file, schema)
-
-    def write(self, *columns: Any) -> None:
-        """Append a batch."""
-        self._writer.write_batch(pyarrow().record_batch(list(columns), schema=self._schema))
-
-    def seal(self, facts: dict[str, Any]) -> None:
-        """Write the facts, end the file and sync it to disk."""
-        pa = pyarrow()
-        empty = pa.record_batch([pa.array([], field.type) for field in self._schema], schema=self._schema)
-        self._writer.write_batch(empty, custom_metadata={_FACTS: json.dumps(facts)})
-        self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-
 @contextlib.contextmanager
-def sealed(path: Path, schema: Any) -> Iterator[Sealed]:
-    """Write a sealed file that appears by a rename when it is complete."""
-    with atomic_file(path) as temporary:
-        file = Sealed(temporary, schema)
-        try:
-            yield file
-        finally:
-            file._file.close()
+def sealed(path: Path, schema: Any) -> Iterator[tuple[Callable[..., None], dict[str, Any]]]:
+    """Write an Arrow file that appears by a rename when it is complete.
+
+    Yields a function that appends a batch, and a dictionary for the facts. The last batch is empty and carries them.
+    """
+    pa, facts = pyarrow(), dict[str, Any]()
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
+        writer = pa.ipc.new_file(file, schema)
+        yield lambda *columns: writer.write_batch(pa.record_batch(list(columns), schema=schema)), facts
+        empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        writer.write_batch(empty, custom_metadata={_FACTS: json.dumps(facts)})
+        writer.close()
 
 
 @contextlib.contextmanager
@@ -301,33 +283,13 @@ def open_sealed(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         raise CheckpointError(f"{path} is damaged: {str(problem)[:200]}") from problem
 
 
-class BucketWriter:
-    """Writer of the states of a bucket, in batches of a few hundred keys."""
-
-    def __init__(self, file: Sealed, key_type: Any) -> None:
-        self._file, self._type = file, key_type
-        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        self._keys: list[Key] = []
-        self._states: list[bytes] = []
-        self.n_keys = 0
-
-    def add(self, key: Key, state: bytes) -> None:
-        """Add the next key with its state; keys must arrive sorted."""
-        self._keys.append(key)
-        self._states.append(state)
-        _add_to(self._digest, key, state)
-        self.n_keys += 1
-        if len(self._keys) == _KEYS_AT_A_TIME:
-            self.flush()
-
-    @property
-    def digest(self) -> str:
-        """Digest of all keys and states added so far."""
-        return self._digest.hexdigest()
-
-    def flush(self) -> None:
-        """Write the keys added since the last batch."""
-        pa = pyarrow()
-        if self._keys:
-            self._file.write(pa.array(self._keys, self._type), pa.array(self._states, pa.binary()))
-            self._keys, self._states = [], []
+def write_states(write: Callable[..., None], key_type: Any, states: Iterable[tuple[Key, bytes]]) -> tuple[int, str]:
+    """Write the states of a bucket, sorted by key, a few hundred at a time; return the number of keys and a digest."""
+    pa, digest, n_keys = pyarrow(), hashlib.blake2b(digest_size=_DIGEST_BYTES), 0
+    states = iter(states)
+    while part := list(islice(states, _KEYS_AT_A_TIME)):
+        for key, state in part:
+            _add_to(digest, key, state)
+        write(pa.array([key for key, _ in part], key_type), pa.array([state for _, state in part], pa.binary()))
+        n_keys += len(part)
+    return n_keys, digest.hexdigest()

@@ -7,13 +7,14 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.io.streams.arrow import from_table, pyarrow
+from ccmem.io.streams.arrow import from_table, pyarrow, readable
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.content import HEAD, encoding_of, recognise
 from ccmem.io.streams.csv import CSVTable
@@ -99,25 +100,32 @@ def choose(
 ) -> KeyedColumns:
     """Choose the columns from the first file: the named features, or all numeric columns."""
     file = find(sources)[0]
-    names = _names(file)
-    for what, name in (("key", key), ("order", order), ("label", label), *(("feature", f) for f in features or ())):
-        if name is not None and name not in names:
-            raise SourceError(
-                f"{file} has no column {name!r} for the {what}; its columns are {', '.join(map(repr, names[:20]))}"
-            )
+    start = KeyedColumns(key, order, tuple(features or ()), label, dtype, "", "", "", ".", rules.missing)
     if features is not None and len({key, order, label, *features}) < 3 + len(features):
         raise SourceError("a column can be only one of key, order, label and feature, and only once")
-    start = KeyedColumns(key, order, tuple(features or ()), label, dtype, "", "", "", ".", rules.missing)
-    chosen = _choose_csv(file, start, rules) if kind_of(file) == "csv" else _choose_parquet(file, start)
+    if kind_of(file) == "csv":
+        with closing(_open_csv(file, complete_size(file), rules._replace(time=(order,)))) as table:
+            _require(file, table.columns, start)
+            chosen = _choose_csv(file, table, start)
+    else:
+        with readable(file):
+            schema = _parquet().read_schema(file)
+        _require(file, schema.names, start)
+        chosen = _choose_parquet(file, schema, start)
     if not chosen.features:
         raise SourceError(f"{file} has no numeric column to learn from beside key and order; name some (--features)")
     return chosen
 
 
-def _choose_parquet(file: str, columns: KeyedColumns) -> KeyedColumns:
+def _parquet() -> Any:
+    pyarrow()
     from pyarrow import parquet
 
-    t, schema = pyarrow().types, parquet.read_schema(file)
+    return parquet
+
+
+def _choose_parquet(file: str, schema: Any, columns: KeyedColumns) -> KeyedColumns:
+    t = pyarrow().types
     numeric = [f.name for f in schema if t.is_integer(f.type) or t.is_floating(f.type) or t.is_decimal(f.type)]
     features = columns.features or tuple(n for n in numeric if n not in (columns.key, columns.order, columns.label))
     key_type, order_type = schema.field(columns.key).type, schema.field(columns.order).type
@@ -140,17 +148,13 @@ def _choose_parquet(file: str, columns: KeyedColumns) -> KeyedColumns:
     return columns._replace(features=features, key_type=text, order_type=kind)
 
 
-def _choose_csv(file: str, columns: KeyedColumns, rules: Rules) -> KeyedColumns:
-    table = _open_csv(file, complete_size(file), rules._replace(time=(columns.order,)))
-    try:
-        others = (columns.key, columns.order, columns.label)
-        features = columns.features or tuple(name for name in table.schema.numeric if name not in others)
-        if not features:
-            choose_columns(table, file, None, columns.key, None, False)  # raises, with reasons for every column
-        wanted = Columns(features, None, np.dtype(columns.dtype), None, cells=table.schema.cells, texts=others[:2])
-        first = next(table.batches(wanted, 0, None), None)
-    finally:
-        table.close()
+def _choose_csv(file: str, table: CSVTable, columns: KeyedColumns) -> KeyedColumns:
+    others = (columns.key, columns.order, columns.label)
+    features = columns.features or tuple(name for name in table.schema.numeric if name not in others)
+    if not features:
+        choose_columns(table, file, None, columns.key, None, False)  # raises, with reasons for every column
+    wanted = Columns(features, None, np.dtype(columns.dtype), None, cells=table.schema.cells, texts=others[:2])
+    first = next(table.batches(wanted, 0, None), None)
     if first is None:
         raise NothingToLearnError(f"{file} has no rows yet; the first file of a fleet decides on its columns")
     keys, order = ([str(text) for text in islice(column, SAMPLE_ROWS) if text is not None] for column in first.texts)
@@ -188,20 +192,6 @@ def kind_of(file: str) -> str:
         return recognise(file, handle.read(HEAD), format_of(file))
 
 
-def _names(file: str) -> list[str]:
-    """Return the names of the columns of a file."""
-    if kind_of(file) == "csv":
-        table = _open_csv(file, complete_size(file), Rules())
-        table.close()
-        return table.columns
-    from pyarrow import parquet
-
-    try:
-        return list(parquet.read_schema(file).names)
-    except pyarrow().ArrowException as problem:
-        raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
-
-
 def _open_csv(file: str, size: int, rules: Rules) -> CSVTable:
     """Open the first ``size`` bytes of a text table, which may have grown since, or a gzip file."""
     if file.endswith(".gz"):
@@ -230,12 +220,8 @@ def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[P
     if kind_of(file) == "csv":
         size = complete_size(file)
         return [Piece(file, rows_before, size, max(size // _CSV_ROW_BYTES, 1), rows_before)]
-    from pyarrow import parquet
-
-    try:
-        metadata = parquet.read_metadata(file)
-    except pyarrow().ArrowException as problem:
-        raise SourceError(f"{file} is not a Parquet file that can be read: {str(problem)[:300]}") from problem
+    with readable(file, "is not a Parquet file that can be read"):
+        metadata = _parquet().read_metadata(file)
     pieces, first, rows, start = [], 0, 0, 0
     for group in range(metadata.num_row_groups):
         rows += metadata.row_group(group).num_rows
@@ -272,21 +258,16 @@ def fingerprint(file: str, size: int) -> str:
 
 def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = False) -> Iterator[Batch]:
     """Read the rows of a piece."""
-    pa = pyarrow()
     first_row = piece.first_row
-    try:
+    with readable(piece.file):
         for found in (_read_csv if kind_of(piece.file) == "csv" else _read_parquet)(piece, columns):
             yield _checked(found, columns, piece.file, first_row, skip_bad, missing)
             first_row += len(found.X)
-    except (pa.ArrowException, KeyError) as problem:
-        raise SourceError(f"{piece.file} cannot be read: {str(problem)[:300]}") from problem
 
 
 def _read_parquet(piece: Piece, columns: KeyedColumns) -> Iterator[Found]:
-    from pyarrow import parquet
-
     wanted = Columns(columns.features, None, np.dtype(columns.dtype), None)
-    with parquet.ParquetFile(piece.file, pre_buffer=False) as file:
+    with _parquet().ParquetFile(piece.file, pre_buffer=False) as file:
         _require(piece.file, file.schema_arrow.names, columns)
         groups = list(range(piece.first, piece.last))
         for table in file.iter_batches(_BATCH_ROWS, groups, columns.wanted, use_threads=False):
@@ -303,8 +284,7 @@ def _read_csv(piece: Piece, columns: KeyedColumns) -> Iterator[Found]:
     pa, cells = pyarrow(), CellFormat(columns.decimal, columns.missing)
     texts = (columns.key, columns.order, *([columns.label] if columns.label is not None else []))
     wanted = Columns(columns.features, None, np.dtype(columns.dtype), None, cells=cells, texts=texts)
-    table = _open_csv(piece.file, piece.last, Rules(columns.decimal, columns.missing))
-    try:
+    with closing(_open_csv(piece.file, piece.last, Rules(columns.decimal, columns.missing))) as table:
         _require(piece.file, table.columns, columns)
         for batch in table.batches(wanted, piece.first, None):
             keys, order, *label = (
@@ -318,15 +298,15 @@ def _read_csv(piece: Piece, columns: KeyedColumns) -> Iterator[Found]:
                 order = pa.array(np.rint(numbers * 1e6) if times else numbers, from_pandas=True)
                 order = order.cast(pa.int64()).cast(pa.timestamp("us")) if times else order
             yield Found(keys, order, batch.X, label[0] if label else None, batch.faults)
-    finally:
-        table.close()
 
 
 def _require(file: str, names: Sequence[str], columns: KeyedColumns) -> None:
-    missing = [name for name in columns.wanted if name not in names]
-    if missing:
-        shown = ", ".join(map(repr, names[:20]))
-        raise SourceError(f"{file} has no column {', '.join(map(repr, missing))}; its columns are {shown}")
+    """Raise unless the file has all columns."""
+    roles = [("key", columns.key), ("order", columns.order), ("label", columns.label)]
+    for what, name in [*roles, *(("feature", name) for name in columns.features)]:
+        if name is not None and name not in names:
+            shown = ", ".join(map(repr, names[:20]))
+            raise SourceError(f"{file} has no column {name!r} for the {what}; its columns are {shown}")
 
 
 def arrow_type(name: str) -> Any:

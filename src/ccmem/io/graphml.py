@@ -29,19 +29,9 @@ def write_graphml(model: Any, path: str | os.PathLike[str]) -> None:
         cells = "".join(f'<data key="c{i}">{float(prototype[i])!r}</data>' for i in range(len(names)))
         nodes.append(f'<node id="u{unit}"><data key="wins">{int(wins[unit])}</data>{cells}</node>')
     edges = [f'<edge source="u{a}" target="u{b}"/>' for a, b in _edges(memory)]
-    text = "\n".join(
-        [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
-            *keys,
-            f'<graph id="{escape(type(memory).__name__)}" edgedefault="undirected">',
-            *nodes,
-            *edges,
-            "</graph>",
-            "</graphml>",
-            "",
-        ]
-    )
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">', *keys]
+    lines.append(f'<graph id="{escape(type(memory).__name__)}" edgedefault="undirected">')
+    text = "\n".join([*lines, *nodes, *edges, "</graph>", "</graphml>", ""])
     atomic_write(path, [text.encode()])
 
 

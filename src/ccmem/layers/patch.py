@@ -115,15 +115,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_units = n_units
-        self.patch_size = patch_size
-        self.grid = grid
-        self.softening = softening
-        self.learning_images = learning_images
-        self.patches_per_image = patches_per_image
-        self.units = units
-        self.image_shape = image_shape
-        self.random_state = random_state
+        self._assign(locals())
 
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -140,13 +140,7 @@ class ShapeLayer(WindowedLayer):
         gain: str = "free",
         learning_rows: int = 1024,
     ) -> None:
-        self.window = window
-        self.hop = hop
-        self.n_units = n_units
-        self.spans = spans
-        self.channels = channels
-        self.gain = gain
-        self.learning_rows = learning_rows
+        self._assign(locals())
 
     # Learning --------------------------------------------------------------------------------------------------------
 

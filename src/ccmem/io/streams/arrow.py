@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
+from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
 from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 
@@ -22,6 +23,15 @@ def pyarrow() -> Any:
     except ImportError as problem:
         raise ImportError("Parquet and Arrow need pyarrow: pip install pyarrow") from problem
     return pa
+
+
+@contextmanager
+def readable(file: str, what: str = "cannot be read") -> Iterator[None]:
+    """Convert pyarrow's errors into a SourceError that names the file."""
+    try:
+        yield
+    except (pyarrow().ArrowException, NotImplementedError) as problem:
+        raise SourceError(f"{file} {what}: {str(problem)[:300]}") from problem
 
 
 class ArrowTable:
@@ -48,17 +58,12 @@ class ArrowTable:
         self.columns = list(schema.names)
         once = [name for name in self.columns if self.columns.count(name) == 1]
         empty: dict[str, Any] = {name: np.empty(0) if _is_numeric(pa, schema.field(name).type) else [] for name in once}
-        sample = empty if first is None else {name: _sampled(pa, first.column(name)) for name in once}
-        self.schema = _typed(pa, infer(sample, rules, CellFormat(missing=rules.missing)), schema)
-        small = (
-            pa.types.is_float32,
-            pa.types.is_float16,
-            pa.types.is_int8,
-            pa.types.is_uint8,
-            pa.types.is_int16,
-            pa.types.is_uint16,
+        sample = (
+            empty if first is None else {name: _plain(pa, first.column(name).slice(0, SAMPLE_ROWS)) for name in once}
         )
-        self.single = {field.name for field in schema if any(is_small(field.type) for is_small in small)}
+        self.schema = _typed(pa, infer(sample, rules, CellFormat(missing=rules.missing)), schema)
+        learnable = [field for field in schema if _is_learnable(pa, field.type)]
+        self.single = {f.name for f in learnable if np.can_cast(f.type.to_pandas_dtype(), np.float32)}
         self._schema = schema
 
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
@@ -73,7 +78,7 @@ class ArrowTable:
                     "numeric columns with --features"
                 )
         at_a_time = columns.rows_at_a_time
-        try:
+        with readable(self._file):
             for batch, surplus, end in self._batches_after(skip, wanted, at_a_time):
                 batch = batch.select(wanted)
                 batch.validate(full=True)  # lengths inside a file may be wrong
@@ -81,8 +86,6 @@ class ArrowTable:
                     part = batch.slice(start, at_a_time)
                     ends = None if end is None else np.full(part.num_rows, end, np.int64)
                     yield from_table(part, columns, ends)
-        except (pa.ArrowException, NotImplementedError) as problem:
-            raise SourceError(f"{self._file} cannot be read: {str(problem)[:300]}") from problem
 
 
 def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Batch:
@@ -93,22 +96,16 @@ def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Ba
         column = table.column(name)
         if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
             column = column.cast(pa.float64())
-        chunked = isinstance(column, pa.ChunkedArray)
-        arrays.append(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
+        arrays.append(column.to_numpy(zero_copy_only=False))
     X = side_by_side(arrays, table.num_rows, columns.dtype)
     times = None
     if columns.time:
-        times = read_times(
-            [_plain(pa, table.column(name)) for name in columns.time], columns.time_format, columns.cells
-        )
+        parts = [_plain(pa, table.column(name)) for name in columns.time]
+        times = read_times(parts, columns.time_format, columns.cells)
     if columns.label is None:
         return Batch(X, None, {}, ends, times)
     labels, faults = _labels(pa, table.column(columns.label))
     return Batch(X, labels, {row: (columns.label, what) for row, what in faults.items()}, ends, times)
-
-
-def _sampled(pa: Any, column: Any) -> Any:
-    return _plain(pa, column.slice(0, SAMPLE_ROWS))
 
 
 def _plain(pa: Any, column: Any) -> Any:
@@ -117,30 +114,23 @@ def _plain(pa: Any, column: Any) -> Any:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
         counts = moments.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
-        chunked = isinstance(counts, pa.ChunkedArray)
-        found = np.array(counts.to_numpy() if chunked else counts.to_numpy(zero_copy_only=False))
-        return found.view("datetime64[us]")
-    if _is_numeric(pa, kind) and not pa.types.is_boolean(kind):
-        numbers = column.cast(pa.float64(), safe=False)
-        return numbers.to_numpy() if isinstance(numbers, pa.ChunkedArray) else numbers.to_numpy(zero_copy_only=False)
+        return np.array(counts.to_numpy(zero_copy_only=False)).view("datetime64[us]")
+    if _is_learnable(pa, kind):
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
 def _typed(pa: Any, schema: Schema, types: Any) -> Schema:
     """Return ``schema`` with number-like columns of a non-numeric type marked as text: the declared type decides."""
-    columns = [
-        column._replace(kind="text", why=f"of type {types.field(column.name).type}")
-        if column.kind in ("number", "counter") and not _is_learnable(pa, types.field(column.name).type)
-        else column
-        for column in schema.columns
-    ]
-    columns = [
-        column._replace(kind="number", why="")
-        if column.kind == "empty" and _is_learnable(pa, types.field(column.name).type)
-        else column
-        for column in columns
-    ]
-    return schema._replace(columns=columns)
+
+    def typed(column: Column) -> Column:
+        kind = types.field(column.name).type
+        learnable = _is_learnable(pa, kind)
+        if column.kind in ("number", "counter") and not learnable:
+            return column._replace(kind="text", why=f"of type {kind}")
+        return column._replace(kind="number", why="") if column.kind == "empty" and learnable else column
+
+    return schema._replace(columns=[typed(column) for column in schema.columns])
 
 
 def _is_learnable(pa: Any, kind: Any) -> bool:
@@ -172,13 +162,11 @@ def _is_numeric(pa: Any, kind: Any) -> bool:
 
 def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
     """Open a Parquet file, read by row group."""
-    pa = pyarrow()
+    pyarrow()
     from pyarrow import parquet
 
-    try:
+    with readable(file, "is not a Parquet file that can be read"):
         source = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
-    except (pa.ArrowException, NotImplementedError) as problem:
-        raise SourceError(f"{file} is not a Parquet file that can be read: {str(problem)[:300]}") from problem
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
         for group in range(source.num_row_groups):
@@ -193,10 +181,8 @@ def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
                 if surplus < batch.num_rows:
                     yield batch, surplus, end
 
-    try:
+    with readable(file):
         first = next(iter(source.iter_batches(SAMPLE_ROWS, use_threads=False)), None)
-    except (pa.ArrowException, OSError, NotImplementedError) as problem:
-        raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
     return ArrowTable(file, source.schema_arrow, batches_after, source.close, first, rules)
 
 
@@ -216,7 +202,7 @@ def open_ipc(file: str, stream: Any = None, rules: Rules = Rules()) -> ArrowTabl
     """Open an Arrow IPC file (or Feather file) or an Arrow IPC stream; the first bytes decide which."""
     pa = pyarrow()
     handle = stream
-    try:
+    with readable(file, "is not an Arrow file or stream that can be read"):
         if stream is None:
             handle = pa.OSFile(file, "r")  # not memory-mapped: truncating a mapped file kills the process
             if handle.read(6) == b"ARROW1":
@@ -226,10 +212,6 @@ def open_ipc(file: str, stream: Any = None, rules: Rules = Rules()) -> ArrowTabl
                 return _of_reader(file, reader.schema, (reader.get_batch(i) for i in indices), handle.close, rules)
             handle.seek(0)
         reader = pa.ipc.open_stream(handle)
-    except (pa.ArrowException, OSError) as problem:
-        if isinstance(problem, FileNotFoundError):
-            raise
-        raise SourceError(f"{file} is not an Arrow file or stream that can be read: {str(problem)[:300]}") from problem
     return _of_reader(file, reader.schema, reader, handle.close if stream is None else lambda: None, rules)
 
 
@@ -240,14 +222,11 @@ def _of_reader(
     close: Any = lambda: None,
     rules: Rules = Rules(),  # noqa: B008
 ) -> ArrowTable:
-    pa = pyarrow()
     rest = iter(batches)
-    try:
+    with readable(file):
         first = next((batch for batch in rest if batch.num_rows), None)
         if first is not None:
             first.validate(full=True)  # lengths inside a file may be wrong
-    except (pa.ArrowException, OSError) as problem:
-        raise SourceError(f"{file} cannot be read: {str(problem)[:300]}") from problem
     batches = itertools.chain([] if first is None else [first], rest)
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
@@ -260,13 +239,13 @@ def _of_reader(
     return ArrowTable(file, schema, batches_after, close, first, rules)
 
 
-def open_frame(frame: Any, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+def open_frame(frame: Any) -> ArrowTable:
     """Open a pandas or polars frame, an Arrow table, or any object with Arrow's C stream or the dataframe interface."""
     pa = pyarrow()
     if hasattr(frame, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(frame)
-        return _of_reader("the frame", reader.schema, reader, rules=rules)
+        return _of_reader("the frame", reader.schema, reader)
     from pyarrow import interchange
 
     table = interchange.from_dataframe(frame)
-    return _of_reader("the frame", table.schema, table.to_batches(), rules=rules)
+    return _of_reader("the frame", table.schema, table.to_batches())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class CellFormat(NamedTuple):
     @property
     def markers(self) -> frozenset[str]:
         """All markers, in lower case."""
-        return frozenset(marker.strip().lower() for marker in (*MISSING, *self.missing))
+        return _lower_case(self.missing)
 
     @property
     def spellings(self) -> list[str]:
@@ -83,6 +84,11 @@ class CellFormat(NamedTuple):
         read = {cell: self.number(cell) for cell in set(cells)}
         wrong = [place for place, cell in enumerate(cells) if read[cell] is None]
         return np.array([read[cell] for cell in cells], np.float64), wrong
+
+
+@cache
+def _lower_case(missing: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(marker.strip().lower() for marker in (*MISSING, *missing))
 
 
 def _plain(text: str) -> str:

@@ -7,15 +7,14 @@ does not depend on how the bytes arrive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem.core.typing import FloatArray, IntArray
-from ccmem.io.streams.schema import Rules, Schema, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
-from ccmem.io.streams.timestamps import UNITS
+from ccmem.core.typing import IntArray
+from ccmem.io.streams.schema import Rules, Schema
+from ccmem.io.streams.tables import Batch, Columns, SourceError
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20
@@ -158,56 +157,6 @@ class LineTable:
 
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
         raise NotImplementedError
-
-
-class Records:
-    """Rows under construction: numbers, label, fault and end offset of each."""
-
-    def __init__(self, columns: Columns, start: int) -> None:
-        self._columns, self._start = columns, start
-        self._rows: list[list[float]] = []
-        self._labels: list[Any] = []
-        self._ends: list[int] = []
-        self._faults: dict[int, tuple[str | None, str]] = {}
-        self._times: list[Any] = []
-
-    def add(
-        self,
-        numbers: list[float] | None,
-        label: Any,
-        fault: tuple[str | None, str] | None,
-        end: int,
-        times: Sequence[Any] | None = None,
-    ) -> None:
-        """Add a row that ends ``end`` bytes after the start of the block, with the values of its time columns."""
-        if fault is not None:
-            self._faults[len(self._rows)] = fault
-        self._rows.append(numbers if numbers is not None else [np.nan] * len(self._columns.features))
-        self._labels.append(label)
-        self._times.append(times or [None] * len(self._columns.time))
-        self._ends.append(self._start + end)
-
-    def batch(self) -> Batch:
-        """Return all added rows as a batch."""
-        coded: Labels | None = None
-        if self._columns.label is not None:
-            coded, wrong = code_labels(self._labels)
-            for row, what in wrong.items():
-                self._faults.setdefault(row, (self._columns.label, what))
-        X = np.array(self._rows, np.float64).reshape(len(self._rows), len(self._columns.features))
-        with np.errstate(over="ignore"):
-            X = X.astype(self._columns.dtype, copy=False)
-        return Batch(X, coded, self._faults, np.array(self._ends, np.int64), self._read_times())
-
-    def _read_times(self) -> FloatArray | None:
-        if not self._columns.time:
-            return None
-        parts = list(zip(*self._times, strict=True)) if self._times else [()] * len(self._columns.time)
-        if self._columns.time_format in UNITS:
-            numbers = [value if isinstance(value, (int, float)) else np.nan for value in parts[0]]
-            return read_times([np.array(numbers, np.float64)], self._columns.time_format, self._columns.cells)
-        texts = [["" if value is None else str(value) for value in part] for part in parts]
-        return read_times(texts, self._columns.time_format, self._columns.cells)
 
 
 def line_ends(data: bytes) -> IntArray:

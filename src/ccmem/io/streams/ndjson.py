@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.lines import Block, LineTable, Records, line_ends
-from ccmem.io.streams.schema import SAMPLE_ROWS, infer
-from ccmem.io.streams.tables import Batch, Columns, SourceError
+from ccmem.io.streams.lines import Block, LineTable, line_ends
+from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
+from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.io.streams.timestamps import UNITS
 
 
 class NDJSONTable(LineTable):
@@ -67,8 +69,9 @@ class NDJSONTable(LineTable):
         return from_table(table, columns, block.start + line_ends(data)[:n_rows])
 
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
-        records = Records(columns, block.start)
-        markers, missing = columns.cells.markers, frozenset(columns.cells.spellings)
+        found: list[dict[str, Any]] = []
+        ends: list[int] = []
+        faults: dict[int, tuple[str | None, str]] = {}
         start = 0
         for end in line_ends(block.data).tolist():
             line, start = block.data[start:end], end
@@ -76,26 +79,48 @@ class NDJSONTable(LineTable):
                 continue
             try:
                 record = json.loads(line, object_pairs_hook=_noting_doubles)
+                what = "" if isinstance(record, dict) else "is not a JSON object"
             except (ValueError, RecursionError) as problem:
-                records.add(None, None, (None, f"is not JSON ({str(problem)[:80]})"), end)
-                continue
-            if not isinstance(record, dict):
-                records.add(None, None, (None, "is not a JSON object"), end)
-                continue
-            numbers: list[float] = []
-            fault: tuple[str | None, str] | None = None
-            for name in columns.features:
-                value = record.get(name)
-                number = _number(value)
-                if number is None and fault is None and not _is_missing(value, markers):
-                    fault = (name, _complaint(value))
-                numbers.append(np.nan if number is None else number)
-            label = None if columns.label is None else record.get(columns.label)
-            if label is _TWICE:
-                label, fault = None, (str(columns.label), "is named twice")
-            label = None if isinstance(label, str) and label in missing else label
-            records.add(numbers, label, fault, end, [record.get(name) for name in columns.time])
-        return records.batch()
+                what = f"is not JSON ({str(problem)[:80]})"
+            if what:
+                faults[len(found)], record = (None, what), {}
+            found.append(record)
+            ends.append(block.start + end)
+        X = np.empty((len(found), len(columns.features)), columns.dtype)
+        with np.errstate(over="ignore"):
+            for place, name in enumerate(columns.features):
+                values = [record.get(name) for record in found]
+                numbers = [_number(value) for value in values]
+                X[:, place] = np.array(numbers, np.float64)  # None becomes NaN
+                for row, (value, number) in enumerate(zip(values, numbers, strict=True)):
+                    if number is None and not _is_missing(value, columns.cells.markers):
+                        faults.setdefault(row, (name, _complaint(value)))
+        labels = None if columns.label is None else _labels(found, columns, faults)
+        return Batch(X, labels, faults, np.array(ends, np.int64), _times(found, columns) if columns.time else None)
+
+
+def _labels(found: list[dict[str, Any]], columns: Columns, faults: dict[int, tuple[str | None, str]]) -> Labels:
+    missing = frozenset(columns.cells.spellings)
+    values = [record.get(str(columns.label)) for record in found]
+    for row, value in enumerate(values):
+        if value is _TWICE:
+            faults.setdefault(row, (columns.label, _complaint(value)))
+        if value is _TWICE or (isinstance(value, str) and value in missing):
+            values[row] = None
+    labels, wrong = code_labels(values)
+    for row, what in wrong.items():
+        faults.setdefault(row, (columns.label, what))
+    return labels
+
+
+def _times(found: list[dict[str, Any]], columns: Columns) -> FloatArray:
+    parts: list[Any] = [[record.get(name) for record in found] for name in columns.time]
+    if columns.time_format in UNITS:
+        numbers = [value if isinstance(value, (int, float)) else np.nan for value in parts[0]]
+        parts = [np.array(numbers, np.float64)]
+    else:
+        parts = [["" if value is None else str(value) for value in part] for part in parts]
+    return read_times(parts, columns.time_format, columns.cells)
 
 
 def _sampled(values: list[Any]) -> Any:

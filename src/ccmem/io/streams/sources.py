@@ -142,22 +142,17 @@ def open_table(
 
 def _open_stdin(format: str | None, rules: Rules) -> Table:
     """Open standard input; without ``format``, its first bytes determine the format."""
-    handle = _stdin()
-    head = b"" if format is not None else os.read(handle, HEAD)
+    stream = open(_stdin(), "rb", closefd=False)  # noqa: SIM115
+    head = b"" if format is not None else stream.peek(HEAD)[:HEAD]
     kind = format or recognise("standard input", head, None)
     if kind not in ("csv", "ndjson", "arrow"):
         raise SourceError(f"{kind} cannot be read from standard input; give it as a file, or pipe csv, ndjson or arrow")
-    waiting = [head] if head else []
-
-    def read(most: int) -> bytes:
-        return waiting.pop() if waiting else os.read(handle, most)
-
     if kind == "arrow":
-        return open_ipc(STDIN, pyarrow().PythonFile(_Whole(read), "r"), rules)
+        return open_ipc(STDIN, pyarrow().PythonFile(stream, "r"), rules)
     encoding = encoding_of(head)
     make = CSVTable if kind == "csv" else NDJSONTable
-    read_text = read if encoding is None else as_utf8(read, encoding)
-    return _open_pipe(make, STDIN, read_text, handle, lambda: None, rules)
+    read = stream.read1 if encoding is None else as_utf8(stream.read1, encoding)
+    return _open_pipe(make, STDIN, read, stream.fileno(), lambda: None, rules)
 
 
 def _open_pipe(
@@ -208,29 +203,6 @@ def _stdin() -> int:
         return sys.stdin.fileno()
     except (AttributeError, ValueError, OSError) as problem:
         raise SourceError("standard input is closed; pipe something into it, or name a file") from problem
-
-
-class _Whole:
-    """Proxy of a pipe whose ``read`` returns exactly the number of bytes requested, as pyarrow expects."""
-
-    closed = False
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read, self._surplus = read, b""
-
-    def read(self, size: int) -> bytes:
-        parts, left = [], size
-        while left > 0 and (part := self._surplus or self._read(left)):
-            parts.append(part[:left])
-            self._surplus = part[left:]
-            left -= len(parts[-1])
-        return b"".join(parts)
-
-    def flush(self) -> None:
-        """Do nothing; pyarrow requires the method."""
-
-    def close(self) -> None:
-        """Do nothing; the pipe stays open."""
 
 
 @contextlib.contextmanager

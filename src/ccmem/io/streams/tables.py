@@ -102,10 +102,14 @@ class Batch(NamedTuple):
         """Return the batch without its first ``n_rows``."""
         if not n_rows:
             return self
-        labels = None if self.labels is None else self.labels.take(slice(n_rows, None))
-        faults = {row - n_rows: fault for row, fault in self.faults.items() if row >= n_rows}
-        ends, times = _from(self.ends, n_rows), _from(self.times, n_rows)
-        return Batch(self.X[n_rows:], labels, faults, ends, times, [column[n_rows:] for column in self.texts])
+        return Batch(
+            self.X[n_rows:],
+            None if self.labels is None else self.labels.take(slice(n_rows, None)),
+            {row - n_rows: fault for row, fault in self.faults.items() if row >= n_rows},
+            None if self.ends is None else self.ends[n_rows:],
+            None if self.times is None else self.times[n_rows:],
+            [column[n_rows:] for column in self.texts],
+        )
 
 
 class Chunk(NamedTuple):
@@ -138,21 +142,26 @@ class Chunk(NamedTuple):
         while len(rest.X) > size:
             part = rest.head(size)
             yield part
-            labels = None if rest.labels is None else rest.labels.take(slice(size, None))
-            ends, times = _from(rest.ends, part.n_rows), _from(rest.times, size)
-            first, n_rows = rest.first + part.n_rows, rest.n_rows - part.n_rows
-            rest = Chunk(rest.X[size:], labels, rest.file, rest.rows[size:], first, n_rows, ends, rest.ended, times)
+            covered = rest._select(slice(size, None), slice(part.n_rows, None))
+            rest = covered._replace(first=rest.first + part.n_rows, n_rows=rest.n_rows - part.n_rows)
         yield rest
 
     def head(self, n_rows: int) -> Chunk:
         """Return the first ``n_rows`` good rows, with the bad rows before them."""
         if n_rows >= len(self.X):
             return self
-        labels = None if self.labels is None else self.labels.take(slice(n_rows))
         covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
-        ends = None if self.ends is None else self.ends[:covered]
-        times = None if self.times is None else self.times[:n_rows]
-        return Chunk(self.X[:n_rows], labels, self.file, self.rows[:n_rows], self.first, covered, ends, times=times)
+        return self._select(slice(n_rows), slice(covered))._replace(n_rows=covered, ended=True)
+
+    def _select(self, good: slice, covered: slice) -> Chunk:
+        """Return the chunk with some of its good rows, and with the ends of some of the rows that it covers."""
+        return self._replace(
+            X=self.X[good],
+            labels=None if self.labels is None else self.labels.take(good),
+            rows=self.rows[good],
+            ends=None if self.ends is None else self.ends[covered],
+            times=None if self.times is None else self.times[good],
+        )
 
 
 class Columns(NamedTuple):
@@ -366,10 +375,6 @@ def reason_for(column: Column) -> str:
     return f"{column.name}: {column.why}" + (f" (such as {column.example!r})" if column.example else "")
 
 
-def _from(values: Any, start: int) -> Any:
-    return None if values is None else values[start:]
-
-
 def growing(X: FloatArray, columns: Columns) -> tuple[str, ...]:
     """Return the names of columns that grow with every row: most likely times and row numbers."""
     if len(X) < LEAST_ROWS:
@@ -393,6 +398,6 @@ def check_columns(table: Table, file: str, columns: Columns) -> Columns:
     return columns if columns.label in table.columns else columns._replace(label=None)
 
 
-def _list(names: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "") or "none"
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:20]))
+    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
