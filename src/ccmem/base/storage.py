@@ -275,6 +275,12 @@ def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterab
         )
 
 
+def check_array(owner: str, name: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise ValueError unless ``array`` is an array of this shape and type."""
+    if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype):
+        raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {shape}")
+
+
 def check_vector(name: str, array: Any, length: int | None = None) -> None:
     """Raise ValueError unless ``array`` is a vector (of ``length``)."""
     if not isinstance(array, np.ndarray) or array.ndim != 1 or (length is not None and len(array) != length):

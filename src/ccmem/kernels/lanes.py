@@ -39,6 +39,16 @@ def sum_in_python(terms: FloatArray) -> float:
     return float(lanes[0])
 
 
+def fold(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """Emit the fold of a vector in halves, down to one number."""
+    width = vector.type.count
+    while width > 1:
+        width //= 2
+        parts = (ir.Constant(ir.VectorType(_I32, width), list(range(at, at + width))) for at in (0, width))
+        vector = combine(*(builder.shuffle_vector(vector, vector, part) for part in parts))
+    return builder.extract_element(vector, _I32(0))
+
+
 class _Pass:
     """One pass over vectors of equal length, 32 elements at a time; ``step`` receives position, load and store."""
 
@@ -79,14 +89,8 @@ class _Pass:
 
     def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
         """Fold the 32 lanes in halves, by default to their sum, as a double."""
-        combine = combine or self.builder.fadd
-        builder, width = self.builder, LANES
-        while width > 1:
-            width //= 2
-            parts = (ir.Constant(ir.VectorType(_I32, width), list(range(at, at + width))) for at in (0, width))
-            lanes = combine(*(builder.shuffle_vector(lanes, lanes, part) for part in parts))
-        total = builder.extract_element(lanes, _I32(0))
-        return total if self.dtype is types.float64 else builder.fpext(total, ir.DoubleType())
+        total = fold(self.builder, lanes, combine or self.builder.fadd)
+        return total if self.dtype is types.float64 else self.builder.fpext(total, ir.DoubleType())
 
     @property
     def _align(self) -> int:
@@ -121,6 +125,19 @@ def _array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value)
 
 
+def _of_two_vectors(emit: Callable[..., Any], in_python: Callable[..., float]) -> Any:
+    """Return a kernel function ``f(a, b) -> float`` of two contiguous vectors of one type."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def function(typing_context: Any, a: Any, b: Any) -> Any:
+        if a != b or a.ndim != 1 or a.layout != "C":
+            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
+        return types.float64(a, b), emit
+
+    function.in_python = in_python
+    return function
+
+
 def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
     """Return a kernel function ``f(a, b) -> float`` that sums ``term`` over two vectors."""
     if not JIT_ENABLED:
@@ -131,14 +148,7 @@ def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
         size = cgutils.unpack_tuple(builder, a.shape, 1)[0]
         return _emit_sums(context, builder, term, signature.args[0].dtype, [a.data], b.data, size)[0]
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def lane_sum(typing_context: Any, a: Any, b: Any) -> Any:
-        if a != b or a.ndim != 1 or a.layout != "C":
-            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
-        return types.float64(a, b), emit
-
-    lane_sum.in_python = in_python
-    return lane_sum
+    return _of_two_vectors(emit, in_python)
 
 
 def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) -> Any:
@@ -237,14 +247,11 @@ def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) ->
     return work.fold(builder.load(lanes), larger)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _largest_sum(typing_context: Any, a: Any, b: Any) -> Any:
-    if a != b or a.ndim != 1 or a.layout != "C":
-        raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
-    return types.float64(a, b), _emit_largest
+def _largest_in_python(a: FloatArray, b: FloatArray) -> float:
+    return float((a + b).max(initial=-np.inf))
 
 
-largest_sum = _largest_sum if JIT_ENABLED else lambda a, b: float((a + b).max(initial=-np.inf))
+largest_sum = _of_two_vectors(_emit_largest, _largest_in_python) if JIT_ENABLED else _largest_in_python
 """``largest_sum(a, b)``: the largest a[i] + b[i]; NaN is not allowed."""
 
 

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import JIT_ENABLED
-from ccmem.kernels.lanes import broadcast
+from ccmem.kernels.lanes import broadcast, fold
 
 PLACES = 16
 """Places per vector; arrays of places are padded to whole vectors."""
@@ -86,15 +86,6 @@ class _Emitter:
     def larger(self, a: Any, b: Any) -> Any:
         return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
 
-    def fold(self, value: Any) -> Any:
-        """Emit the sum of a vector's floats by halves."""
-        width = value.type.count
-        while width > 1:
-            width //= 2
-            halves = (ir.Constant(ir.VectorType(_I32, width), list(range(at, at + width))) for at in (0, width))
-            value = self.builder.fadd(*(self.builder.shuffle_vector(value, value, half) for half in halves))
-        return self.builder.extract_element(value, _I32(0))
-
 
 def _emit_margins(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     e = _Emitter(context, builder, signature, arguments, PLACES)
@@ -158,7 +149,7 @@ def _emit_pool(context: Any, builder: Any, signature: Any, arguments: Any) -> An
                         here = e.read(line, e.at((_I64(k), wide), x))
                         e.add_product(total, here, e.read(column_parts, e.at((column, wide), x)))
                     cell = e.at((e.at((e.at(unit, _I64(k)), grid), row), grid), column)
-                    builder.store(e.fold(builder.load(total)), builder.gep(out, [cell]))
+                    builder.store(fold(builder, builder.load(total), builder.fadd), builder.gep(out, [cell]))
 
         e.by_units(n_units, pool)
     return context.get_dummy_value()

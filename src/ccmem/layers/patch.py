@@ -301,15 +301,11 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, check_vector
+        from ccmem.base.storage import check_array, check_names, check_vector
 
         check_parameters("PatchLayer", self._rules, vars(self))
-        check_names(
-            "PatchLayer",
-            fields,
-            ("units", "wins", "counters", "image_shape_", "n_features_in_"),
-            ("feature_names_in_",),
-        )
+        needed = ("units", "wins", "counters", "image_shape_", "n_features_in_")
+        check_names("PatchLayer", fields, needed, ("feature_names_in_",))
         check_names("PatchLayer", fields["counters"], COUNTERS)
         shape, n_features = fields["image_shape_"], fields["n_features_in_"]
         given = self._shape_of(())
@@ -321,9 +317,8 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             check_vector("feature_names_in_", fields["feature_names_in_"], n_features)
         units, wins, n = fields["units"], fields["wins"], int(self.n_units)
         taps = int(self.patch_size) ** 2 * (*shape, 1)[2]
-        for name, array, wanted, kind in (("units", units, (n, taps), np.float32), ("wins", wins, (n,), np.int64)):
-            if not (isinstance(array, np.ndarray) and array.shape == wanted and array.dtype == kind):
-                raise ValueError(f"PatchLayer: {name} is not an array of {np.dtype(kind)} of shape {wanted}")
+        check_array("PatchLayer", "units", units, (n, taps), np.float32)
+        check_array("PatchLayer", "wins", wins, (n,), np.int64)
         if not np.isfinite(units).all() or np.abs(np.linalg.norm(units, axis=1) - 1).max() > 1e-3:
             raise ValueError("PatchLayer: its units are not of unit length")
         counts = list(fields["counters"].values())

@@ -319,6 +319,8 @@ class ShapeLayer(WindowedLayer):
         }
 
     def _import_learned(self, fields: dict[str, Any]) -> None:
+        from ccmem.base.storage import check_array
+
         n = (self.n_features_in_,)
         sizes = [units.size for units in self._units]
         expected = (
@@ -327,8 +329,7 @@ class ShapeLayer(WindowedLayer):
         )
         for name, (shape, kind) in zip(self._learned_names, expected, strict=True):
             array = fields[name]
-            if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == kind):
-                raise ValueError(f"ShapeLayer: {name} is not an array of {np.dtype(kind)} of shape {shape}")
+            check_array("ShapeLayer", name, array, shape, kind)
             if not np.isfinite(array).all() or (name in ("squares", "wins") and array.min() < 0):
                 raise ValueError(f"ShapeLayer: {name} is damaged")
         if fields["spreads"].min() <= 0:
