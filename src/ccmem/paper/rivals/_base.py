@@ -1,10 +1,10 @@
-"""Shared base of the other learners: scikit-learn interface, labels, a budget of floats, and task ends."""
+"""Shared base of the other learners: scikit-learn interface, labels and a budget of floats."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +13,8 @@ from ccmem.base.estimator import Estimator
 from ccmem.base.validation import check_rows
 from ccmem.core.labels import check_labels
 from ccmem.core.locking import learning
-from ccmem.core.parameters import Rule, check_parameters, integer, number, optional
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
+from ccmem.core.parameters import Rule, check_parameters, integer, optional
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, clone
 from ccmem.core.typing import FloatArray, IntArray
 
 
@@ -22,6 +22,7 @@ class DoesNotFit(ValueError):  # noqa: N818 - reads as a sentence where it is ca
     """A rival cannot run in its budget of floats."""
 
 
+@dataclass(eq=False, repr=False)
 class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class: a classifier for streams that holds at most ``max_floats`` numbers between samples.
 
@@ -29,32 +30,31 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     excludes temporary arrays used while learning a chunk or predicting.
     """
 
+    _: KW_ONLY
+    max_floats: int | None = None
+    """Budget of floats; None for no limit."""
+    random_state: Any = None
+
     told: ClassVar[str] = "labels"
     """Information the learner needs, for the tables."""
     _in_single: ClassVar[bool] = False
     """True if rows are learned in single precision regardless of their type, so that networks compile once."""
-    _rules: ClassVar[dict[str, Rule]] = {}
-    _own_rules: ClassVar[dict[str, Rule]] = {"max_floats": optional(integer(1))}
-    max_floats: Any
-    random_state: Any
-    classes_: Any
-    _dtype: Any
-    _learn_type: Any
-    _labels: list[Any]
-    n_features_in_: int
+    _rules: ClassVar[dict[str, Rule]] = {"max_floats": optional(integer(1))}
+    """Rules of the parameters that a class adds or restricts; the rules of its base classes apply too."""
 
-    # Methods a learner provides ---------------------------------------------------------------------------------------
+    # Methods a learner provides; ``n_features_in_`` and ``_learn_type`` are known when they are called ---------------
 
-    def _prepare(self, n_features: int, dtype: Any) -> None:
+    @abstractmethod
+    def _prepare(self) -> None:
         """Initialise before the first sample; rolled back if that sample cannot be learned."""
 
     @abstractmethod
-    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
+    def _need(self, n_classes: int) -> dict[str, int]:
         """Return the floats needed for ``n_classes`` classes, by purpose."""
 
-    @abstractmethod
-    def _held(self) -> dict[str, int]:
-        """Return the number of floats held now."""
+    def _held(self) -> int:
+        """Return the number of floats held now; unless overridden, those needed for the known classes."""
+        return sum(self._need(len(self._labels)).values())
 
     def _grow(self, n_classes: int) -> None:
         """Make room for more classes."""
@@ -67,7 +67,10 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _answer(self, X: FloatArray) -> IntArray:
         """Return the code of every row without visible side effects."""
 
-    # Learning ----------------------------------------------------------------------------------------------------
+    def _last_task_ends(self) -> None:
+        """Handle the end of the last task; called by ``fit``."""
+
+    # Learning and predicting -----------------------------------------------------------------------------------------
 
     @learning
     def fit(self, X: Any, y: Any) -> Self:
@@ -93,7 +96,10 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         name = type(self).__name__
-        check_parameters(name, {**self._own_rules, **self._rules}, vars(self))
+        rules = {
+            key: rule for kind in reversed(type(self).__mro__) for key, rule in getattr(kind, "_rules", {}).items()
+        }
+        check_parameters(name, rules, vars(self))
         first = not self.__sklearn_is_fitted__()
         rows = check_rows(self, X, None if first else self._dtype)
         labels, missing = check_labels(y, len(rows))
@@ -104,34 +110,28 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         known = [] if first else self._labels
         order = _by_appearance(known, [] if classes is None else classes, labels)
-        self._check_budget(rows.shape[1], len(order))
+        self._check_budget(len(order))
         if first:
-            self._dtype = rows.dtype
-            self._learn_type = np.dtype(np.float32) if self._in_single else rows.dtype
-            self._labels = []
-            self._prepare(rows.shape[1], self._learn_type)
-        self._label_type = labels.dtype
-        if len(order) > len(self._labels):
+            self._dtype: Any = rows.dtype
+            self._learn_type: Any = np.dtype(np.float32) if self._in_single else rows.dtype
+            self._prepare()
+        if len(order) > len(known):
             self._grow(len(order))
-        self._labels = order
+        self._labels: list[Any] = order
+        self._label_type = labels.dtype
         self.classes_ = np.sort(np.array(order, labels.dtype))
         place = {label: code for code, label in enumerate(order)}
         codes = np.array([place[label] for label in labels.tolist()], np.int64)
         self._learn(rows.astype(self._learn_type, copy=False), codes)
 
-    def _check_budget(self, n_features: int, n_classes: int) -> None:
-        needs = self._need(n_features, n_classes)
+    def _check_budget(self, n_classes: int) -> None:
+        needs = self._need(n_classes)
         if self.max_floats is not None and sum(needs.values()) > self.max_floats:
             parts = ", ".join(f"{what} {count:,}" for what, count in needs.items())
             raise DoesNotFit(
-                f"{type(self).__name__} cannot run in max_floats={self.max_floats:,}: with {n_features} columns and "
-                f"{n_classes} classes it needs at least {sum(needs.values()):,} ({parts})"
+                f"{type(self).__name__} cannot run in max_floats={self.max_floats:,}: with {self.n_features_in_} "
+                f"columns and {n_classes} classes it needs at least {sum(needs.values()):,} ({parts})"
             )
-
-    def _last_task_ends(self) -> None:
-        """Handle the end of the last task; called by ``fit``."""
-
-    # Reading -----------------------------------------------------------------------------------------------------
 
     @learning  # some learners cache the model they build for predictions
     def predict(self, X: Any) -> Any:
@@ -144,96 +144,19 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def n_floats_(self) -> int:
         """Number of floats held between samples."""
         self._require_start()
-        return sum(self._held().values())
+        return self._held()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_labels")
 
+    def _by_class(self) -> list[int]:
+        """Return the codes of the classes in the order of ``classes_``."""
+        return np.argsort(np.array(self._labels)).tolist()
+
 
 def _by_appearance(known: Sequence[Any], announced: Any, labels: Any) -> list[Any]:
     """Return all labels in order of appearance: known, announced, then row by row."""
-    values = labels.tolist()
-    order = dict.fromkeys(known)
-    order.update(dict.fromkeys(np.asarray(announced).tolist()))
-    order.update(dict.fromkeys(values))
+    order = dict.fromkeys([*known, *np.asarray(announced).tolist(), *labels.tolist()])
     if len({isinstance(label, str) for label in order}) > 1:
         raise ValueError("y mixes labels that cannot be sorted together; use numbers or strings as labels, not both")
     return list(order)
-
-
-def increasing() -> Rule:
-    """Accept increasing integers."""
-    whole, _ = integer(1)
-
-    def fits(v: Any) -> bool:
-        listed = isinstance(v, (Sequence, np.ndarray)) and not isinstance(v, str)
-        return listed and all(map(whole, v)) and all(a < b for a, b in pairwise(v))
-
-    return fits, "whole numbers that grow, such as (1000, 2000)"
-
-
-class TaskRival(Rival):
-    """A learner that makes several passes over each task and needs to know where the task ends.
-
-    Rows of the current task are held until then. They are counted separately, in ``n_floats_of_task_``, because the
-    published methods do not count them either.
-    """
-
-    told: ClassVar[str] = "labels, task boundaries"
-    _own_rules: ClassVar[dict[str, Rule]] = {
-        **Rival._own_rules,
-        "task_ends": optional(increasing()),
-        "n_epochs": integer(1),
-        "learning_rate": number(0.0, open_below=True, open_above=True),
-    }
-    task_ends: Sequence[int] | None
-    n_epochs: int
-    learning_rate: float
-
-    @abstractmethod
-    def _learn_task(self, X: FloatArray, codes: IntArray) -> None:
-        """Learn a whole task."""
-
-    def _prepare(self, n_features: int, dtype: Any) -> None:
-        self._seen, self._n_tasks = 0, 0
-        self._waiting: list[tuple[FloatArray, IntArray]] = []
-
-    def _learn(self, X: FloatArray, codes: IntArray) -> None:
-        ends = [end - self._seen for end in self.task_ends or () if self._seen < end <= self._seen + len(X)]
-        for rows, those in zip(np.split(X, ends), np.split(codes, ends), strict=True):
-            if len(rows):
-                self._waiting.append((rows.copy(), those))
-            self._seen += len(rows)
-            if len(ends) and self._seen in (self.task_ends or ()):
-                self.end_task()
-
-    @learning
-    def end_task(self) -> Self:
-        """End the current task and learn it; for callers that do not know ``task_ends`` in advance."""
-        self._require_start()
-        if self._waiting:
-            X = np.concatenate([rows for rows, _ in self._waiting])
-            codes = np.concatenate([codes for _, codes in self._waiting])
-            self._waiting = []
-            self._learn_task(X, codes)
-            self._n_tasks += 1
-        return self
-
-    def _last_task_ends(self) -> None:
-        self.end_task()
-
-    def predict(self, X: Any) -> Any:
-        """Return the label of every row according to the completed tasks."""
-        self._require_start()
-        if not self._n_tasks:
-            raise NotFittedError(
-                f"This {type(self).__name__} learns when a task ends, and none has ended yet; name task_ends or call "
-                "end_task"
-            )
-        return super().predict(X)
-
-    @property
-    def n_floats_of_task_(self) -> int:
-        """Number of floats held for rows and labels of the current task."""
-        self._require_start()
-        return sum(rows.size + len(rows) for rows, _ in self._waiting)

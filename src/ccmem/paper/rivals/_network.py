@@ -1,6 +1,6 @@
-"""The paper's network (784-110-104-classes by default) on the kernels of :mod:`ccmem.readout`.
+"""The paper's network (784-110-104-classes) on the kernels of :mod:`ccmem.readout`, and the base of rivals with one.
 
-Beside softmax and cross-entropy it can be taught targets between 0 and 1, one sigmoid for every class, as iCaRL has it:
+Beside softmax cross-entropy the network can learn targets between 0 and 1, one sigmoid per class, as iCaRL does:
 
     z_0 = x,   z_l = relu(W_l z_(l-1) + b_l),   s = W_out z_L + b_out
     d_out = sigmoid(s) - target,   d_l = [z_l > 0] * (W_(l+1)^T d_(l+1))
@@ -10,14 +10,21 @@ Beside softmax and cross-entropy it can be taught targets between 0 and 1, one s
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.core.locking import learning
+from ccmem.core.parameters import Rule, integer, number, optional
+from ccmem.core.sklearn import NotFittedError
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel
+from ccmem.paper.rivals._base import Rival
+from ccmem.readout._estimator import sizes_of_layers
 from ccmem.readout._kernels import activate, backward, forward, learn, list_members, open_gates, room_for
 from ccmem.readout.network import (
     RELU,
@@ -61,6 +68,17 @@ def n_weights(n_features: int, hidden_sizes: Sequence[int], n_classes: int) -> i
     return sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
 
 
+def increasing() -> Rule:
+    """Accept increasing integers."""
+    whole, _ = integer(1)
+
+    def fits(v: Any) -> bool:
+        listed = isinstance(v, (Sequence, np.ndarray)) and not isinstance(v, str)
+        return listed and all(map(whole, v)) and all(a < b for a, b in pairwise(v))
+
+    return fits, "whole numbers that grow, such as (1000, 2000)"
+
+
 class Network:
     """Weights with training methods; classes are numbered from 0 and may be added."""
 
@@ -88,16 +106,15 @@ class Network:
 
     def learn(self, X: FloatArray, codes: IntArray, learning_rate: float) -> None:
         """Take one softmax cross-entropy step per row, in order."""
-        done = learn(self.state, self._settings(learning_rate), X, codes, np.zeros(len(X), np.int64))
+        settings = NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
+        done = learn(self.state, settings, X, codes, np.zeros(len(X), np.int64))
         self._check(done, len(X), learning_rate)
 
     def learn_targets(self, X: FloatArray, targets: FloatArray, order: IntArray, learning_rate: float) -> None:
         """Take one sigmoid cross-entropy step per row in ``order``."""
-        done = learn_targets(self.state, self._settings(learning_rate), X, targets, order)
+        settings = NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
+        done = learn_targets(self.state, settings, X, targets, order)
         self._check(done, len(order), learning_rate)
-
-    def _settings(self, learning_rate: float) -> NetworkSettings:
-        return NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
 
     def _check(self, done: int, n_rows: int, learning_rate: float) -> None:
         if done < n_rows:
@@ -121,3 +138,96 @@ class Network:
     def answer(self, X: FloatArray) -> IntArray:
         """Return the class with the highest logit."""
         return self.scores(X).argmax(axis=1)
+
+
+@dataclass(eq=False, repr=False)
+class NetworkRival(Rival):
+    """Base class: a rival with the paper's network; the rest of its budget holds samples."""
+
+    hidden_sizes: Sequence[int] = PAPER_SIZES
+    _: KW_ONLY
+    learning_rate: float = 0.02
+
+    _in_single: ClassVar[bool] = True
+    _rules: ClassVar[dict[str, Rule]] = {
+        "hidden_sizes": sizes_of_layers(0),
+        "learning_rate": number(0.0, open_below=True, open_above=True),
+    }
+
+    def _need(self, n_classes: int) -> dict[str, int]:
+        return {"network": n_weights(self.n_features_in_, self.hidden_sizes, n_classes)}
+
+    def _room(self, n_classes: int, n_reserved: int = 0) -> int:
+        """Return the number of labelled rows that fit into the budget beside the network and ``n_reserved`` floats."""
+        assert self.max_floats is not None
+        used = n_weights(self.n_features_in_, self.hidden_sizes, n_classes) + n_reserved
+        return (self.max_floats - used) // (self.n_features_in_ + 1)
+
+
+@dataclass(eq=False, repr=False)
+class TaskRival(NetworkRival):
+    """A network that makes several passes over each task and needs to know where the task ends.
+
+    Rows of the current task are held until then. They are counted separately, in ``n_floats_of_task_``, because the
+    published methods do not count them either.
+    """
+
+    task_ends: Sequence[int] | None = None
+    """Number of samples, counted from the first, after which each task ends; None if ``end_task`` is called instead."""
+    n_epochs: int = 4
+    """Passes over a task."""
+
+    told: ClassVar[str] = "labels, task boundaries"
+    _rules: ClassVar[dict[str, Rule]] = {"task_ends": optional(increasing()), "n_epochs": integer(1)}
+
+    @abstractmethod
+    def _learn_task(self, X: FloatArray, codes: IntArray) -> None:
+        """Learn a whole task."""
+
+    def _prepare(self) -> None:
+        self._seen, self._n_tasks = 0, 0
+        self._waiting: list[tuple[FloatArray, IntArray]] = []
+        self._rng = np.random.default_rng(self.random_state)
+        self._network = Network(self.n_features_in_, self.hidden_sizes, 0, self._learn_type, self._rng)
+
+    def _grow(self, n_classes: int) -> None:
+        self._network.grow(n_classes)
+
+    def _learn(self, X: FloatArray, codes: IntArray) -> None:
+        ends = [end - self._seen for end in self.task_ends or () if self._seen < end <= self._seen + len(X)]
+        for rows, row_codes in zip(np.split(X, ends), np.split(codes, ends), strict=True):
+            if len(rows):
+                self._waiting.append((rows.copy(), row_codes))
+            self._seen += len(rows)
+            if ends and self._seen in (self.task_ends or ()):
+                self.end_task()
+
+    @learning
+    def end_task(self) -> Self:
+        """End the current task and learn it; for callers that do not know ``task_ends`` in advance."""
+        self._require_start()
+        if self._waiting:
+            X, codes = map(np.concatenate, zip(*self._waiting, strict=True))
+            self._waiting = []
+            self._learn_task(X, codes)
+            self._n_tasks += 1
+        return self
+
+    def _last_task_ends(self) -> None:
+        self.end_task()
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of every row according to the completed tasks."""
+        self._require_start()
+        if not self._n_tasks:
+            raise NotFittedError(
+                f"This {type(self).__name__} learns when a task ends, and none has ended yet; name task_ends or call "
+                "end_task"
+            )
+        return super().predict(X)
+
+    @property
+    def n_floats_of_task_(self) -> int:
+        """Number of floats held for rows and labels of the current task."""
+        self._require_start()
+        return sum(rows.size + len(rows) for rows, _ in self._waiting)

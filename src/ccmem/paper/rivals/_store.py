@@ -9,8 +9,6 @@ import numpy as np
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel
 
-NONE = -1
-
 
 @kernel
 def reservoir_plan(
@@ -18,9 +16,9 @@ def reservoir_plan(
 ) -> int:
     """Plan the reservoir updates for the next ``len(keep)`` samples and the replay order.
 
-    ``places[s]`` is the row that stands in slot s: rows below ``capacity`` are those already kept, ``capacity + r`` is
-    row r of the chunk. ``keep`` and ``replay`` are uniform in [0, 1): one number a sample decides whether and where it
-    is kept, the others which kept rows follow it in ``order``. Returns the length of ``order``.
+    ``places[s]`` is the row in slot s: below ``capacity`` a kept row, ``capacity + r`` for row r of the chunk.
+    ``keep`` and ``replay`` are uniform in [0, 1): ``keep[r]`` decides whether and where sample r is kept, ``replay[r]``
+    which kept rows follow sample r in ``order``. Returns the length of ``order``.
     """
     length = 0
     for r in range(keep.shape[0]):
@@ -38,8 +36,8 @@ def reservoir_plan(
     return length
 
 
-class Reservoir:
-    """A uniform sample of all rows seen (Vitter's algorithm R), independent of chunk boundaries."""
+class _Store:
+    """Slots for rows and their class codes. The first ``seen`` slots are filled, at most all of them."""
 
     def __init__(self, capacity: int, n_features: int, dtype: Any, rng: np.random.Generator) -> None:
         self.X = np.zeros((capacity, n_features), dtype)
@@ -49,6 +47,19 @@ class Reservoir:
 
     def __len__(self) -> int:
         return min(self.seen, len(self.X))
+
+    def rows(self) -> tuple[FloatArray, IntArray]:
+        """Return the rows held and their codes."""
+        return self.X[: len(self)], self.codes[: len(self)]
+
+    @property
+    def n_floats(self) -> int:
+        """Number of floats held; a code counts as one."""
+        return len(self) * (self.X.shape[1] + 1)
+
+
+class Reservoir(_Store):
+    """A uniform sample of all rows seen (Vitter's algorithm R), independent of chunk boundaries."""
 
     def add(self, X: FloatArray, codes: IntArray, n_replayed: int = 0) -> tuple[FloatArray, IntArray]:
         """Add rows; return them again, each followed by ``n_replayed`` rows drawn from those held before it."""
@@ -77,39 +88,25 @@ class Reservoir:
             chosen = np.concatenate([kept, empty])
             self.X, self.codes = self.X[chosen], self.codes[chosen]
 
-    @property
-    def n_floats(self) -> int:
-        return len(self) * (self.X.shape[1] + 1)
 
-
-class BalancedStore:
+class BalancedStore(_Store):
     """GDumb's greedy sampler: each class receives slots until all are even, then the largest class gives way."""
 
     def __init__(self, capacity: int, n_features: int, dtype: Any, rng: np.random.Generator) -> None:
-        self.capacity = capacity
-        self.X = np.zeros((capacity, n_features), dtype)
-        self.codes = np.full(capacity, NONE, np.int64)
+        super().__init__(capacity, n_features, dtype, rng)
         self.members: list[list[int]] = []
-        self.held = 0
-        self.rng = rng
-
-    def __len__(self) -> int:
-        return self.held
 
     def add(self, X: FloatArray, codes: IntArray) -> bool:
         """Add rows if they fit; return True if any was stored."""
         changed = False
         for row, code in zip(X, codes.tolist(), strict=True):
-            while len(self.members) <= code:
-                self.members.append([])
+            self.members += [[] for _ in range(len(self.members), code + 1)]
             n_classes = sum(map(bool, self.members)) + (not self.members[code])
-            if self.held == self.capacity and len(self.members[code]) >= self.capacity / n_classes:
+            full = len(self) == len(self.X)
+            if full and len(self.members[code]) >= len(self.X) / n_classes:
                 continue
-            if self.held < self.capacity:
-                slot = self.held
-                self.held += 1
-            else:
-                slot = self._give_way()
+            slot = self._give_way() if full else len(self)
+            self.seen += not full
             self.members[code].append(slot)
             self.X[slot], self.codes[slot] = row, code
             changed = True
@@ -122,16 +119,11 @@ class BalancedStore:
 
     def shrink(self, capacity: int) -> None:
         """Continue with fewer slots."""
-        while self.held > capacity:
-            slot, last = self._give_way(), self.held - 1
+        while len(self) > capacity:
+            slot, last = self._give_way(), len(self) - 1
             if slot != last:
                 mine = self.members[self.codes[last]]
                 mine[mine.index(last)] = slot
                 self.X[slot], self.codes[slot] = self.X[last], self.codes[last]
-            self.held -= 1
-        self.capacity = capacity
+            self.seen = last
         self.X, self.codes = self.X[:capacity].copy(), self.codes[:capacity].copy()
-
-    @property
-    def n_floats(self) -> int:
-        return self.held * (self.X.shape[1] + 1)

@@ -1,14 +1,14 @@
 """FlyModel: sparse random expansion, few winners, and synapses that only the current class may change.
 
-After "Algorithmic insights on continual learning from fruit flies" (Shen, Dasgupta and Navlakha, 2021). Every one of m
-cells sums s inputs that were chosen at random; the l cells with the largest sums fire, all others are silent:
+After "Algorithmic insights on continual learning from fruit flies" (Shen, Dasgupta and Navlakha, 2021). Each of m cells
+sums s inputs chosen at random; the l cells with the largest sums fire, all others are silent:
 
     h = P (x - mean of x),   z = top_l(h) scaled so that the largest is 1
-    w_c <- w_c + rate * z * (1 - w_c)           for the class c of x; all other classes stay as they are
+    w_c <- w_c + rate * z * (1 - w_c)           for the class c of x; the weights of other classes do not change
     answer(x) = argmax_c w_c . z
 
-The synapses of other classes are frozen, so that a class can only be forgotten as far as others use its cells. The
-bound of 1 is ours, instead of a rate so small that sums never grow large; that x has its mean taken off is the paper's.
+The synapses of other classes are frozen, so a class is forgotten only as far as other classes use its cells. The bound
+of 1 is ours and replaces a tiny learning rate; subtracting the mean of x is the paper's.
 
 >>> import numpy as np
 >>> X = np.eye(6).repeat(5, axis=0)
@@ -19,7 +19,8 @@ bound of 1 is ours, instead of a rate so small that sums never grow large; that 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -56,16 +57,13 @@ def _sift(heap: IntArray, sums: FloatArray, place: int) -> None:
 def fire(X: FloatArray, inputs: IntArray, cells: IntArray, activity: FloatArray) -> None:
     """Return the cells with the largest sums for every row and their activity between 0 and 1.
 
-    ``inputs`` are the columns that every cell sums. Several rows go through them together: to look up what a cell is
-    connected to takes longer than to add.
+    ``inputs`` are the columns that each cell sums. Rows are processed together, because looking up the connections of a
+    cell takes longer than adding.
     """
     (n_cells, width), n_columns = inputs.shape, X.shape[1]
     columns, ones = np.zeros(n_columns * TOGETHER, X.dtype), np.ones(width, X.dtype)
-    sums, lowest, of_cell = (
-        np.empty((TOGETHER, n_cells), X.dtype),
-        np.zeros(TOGETHER, X.dtype),
-        np.zeros(TOGETHER, X.dtype),
-    )
+    sums = np.empty((TOGETHER, n_cells), X.dtype)
+    lowest, of_cell = np.zeros(TOGETHER, X.dtype), np.zeros(TOGETHER, X.dtype)
     for start in range(0, X.shape[0], TOGETHER):
         count = min(TOGETHER, X.shape[0] - start)
         for b in range(count):
@@ -123,64 +121,40 @@ def add_up(weights: FloatArray, cells: IntArray, activity: FloatArray, scores: F
             scores[r, c] = total
 
 
+@dataclass(eq=False, repr=False)
 class FlyModel(Rival):
-    """Sparse random expansion with one weight for each cell and class.
+    """Sparse random expansion with one weight for each cell and class."""
 
-    Parameters
-    ----------
-    n_inputs : int, default=10
-        How many columns a cell sums.
-    n_active : int, default=64
-        How many cells fire.
-    learning_rate : float in (0, 1], default=0.01
-    max_cells : int or None, default=20_000
-        More than these are never made, whatever the budget: they cost time.
-    max_floats : int, default=100_000
-        Budget: a cell takes the numbers of its inputs and one weight for every class.
-    random_state : int, Generator or None
-        Decides the inputs of every cell.
-    """
+    n_inputs: int = 10
+    """Number of columns that a cell sums."""
+    _: KW_ONLY
+    n_active: int = 64
+    """Number of cells that fire."""
+    learning_rate: float = 0.01
+    max_cells: int = 20_000
+    """Largest number of cells, whatever the budget, because cells cost time."""
+    max_floats: int = 100_000
 
     told: ClassVar[str] = "labels, number of classes"
     _in_single: ClassVar[bool] = True
     _rules: ClassVar[dict[str, Rule]] = {
-        "n_inputs": integer(1),
-        "n_active": integer(1),
+        **dict.fromkeys(("n_inputs", "n_active", "max_cells", "max_floats"), integer(1)),
         "learning_rate": number(0.0, 1.0, open_below=True),
-        "max_cells": integer(1),
-        "max_floats": integer(1),
     }
 
-    def __init__(
-        self,
-        n_inputs: int = 10,
-        *,
-        n_active: int = 64,
-        learning_rate: float = 0.01,
-        max_cells: int = 20_000,
-        max_floats: int = 100_000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_inputs = n_inputs
-        self.n_active = n_active
-        self.learning_rate = learning_rate
-        self.max_cells = max_cells
-        self.max_floats = max_floats
-        self.random_state = random_state
+    def _need(self, n_classes: int) -> dict[str, int]:
+        return {f"{self.n_active} cells": self.n_active * (min(self.n_inputs, self.n_features_in_) + n_classes)}
 
-    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {f"{self.n_active} cells": self.n_active * (min(self.n_inputs, n_features) + n_classes)}
+    def _held(self) -> int:
+        return self._inputs.size + self._weights.size
 
-    def _held(self) -> dict[str, int]:
-        return {"inputs of cells": self._inputs.size, "weights": self._weights.size}
-
-    def _prepare(self, n_features: int, dtype: Any) -> None:
-        self._width = min(self.n_inputs, n_features)
+    def _prepare(self) -> None:
+        self._width = min(self.n_inputs, self.n_features_in_)
         rng = np.random.default_rng(self.random_state)
         most = min(self.max_cells, self.max_floats // (self._width + 1))
-        chosen = rng.random((most, n_features)).argpartition(self._width - 1)[:, : self._width]
+        chosen = rng.random((most, self.n_features_in_)).argpartition(self._width - 1)[:, : self._width]
         self._inputs = np.sort(chosen, axis=1).astype(np.int64)
-        self._weights = np.zeros((0, most), dtype)
+        self._weights = np.zeros((0, most), self._learn_type)
 
     def _grow(self, n_classes: int) -> None:
         """Drop the last cells to make room for more classes."""

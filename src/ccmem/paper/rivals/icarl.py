@@ -1,13 +1,13 @@
 """iCaRL: exemplars chosen by herding, distillation of old outputs, nearest mean of exemplars.
 
-After Rebuffi, Kolesnikov, Sperl and Lampert (2017), with the paper's network in the place of a ResNet. At the end of a
-task with new classes, phi being the last hidden layer divided by its length and g_c the sigmoid of class c:
+After Rebuffi, Kolesnikov, Sperl and Lampert (2017), with the paper's network instead of a ResNet. At the end of a task
+with new classes, where phi is the last hidden layer divided by its length and g_c the sigmoid of class c:
 
 1. targets for every row of the task and every exemplar: the label for new classes, the *old* g_c(x) for old ones;
 2. ``n_epochs`` epochs of sigmoid and cross-entropy over rows and exemplars together, shuffled;
 3. with K exemplars in all and t classes seen, every class keeps its first K / t;
-4. herding for new classes: the k-th exemplar is the row that brings the mean of phi over the first k nearest to that
-   of the whole class.
+4. herding for new classes: the k-th exemplar is the row that brings the mean of phi over the first k exemplars nearest
+   to the mean of phi over the class.
 
 Answer: the class whose exemplars' mean phi, divided by its length, is nearest to phi(x).
 
@@ -22,16 +22,15 @@ Answer: the class whose exemplars' mean phi, divided by its length, is nearest t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ccmem.core.parameters import Rule, integer
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.paper.rivals._base import TaskRival
-from ccmem.paper.rivals._network import PAPER_SIZES, Network, n_weights
-from ccmem.paper.rivals.nearest_mean import _unit
+from ccmem.paper.rivals._network import TaskRival
+from ccmem.paper.rivals.classical import unit_length
 from ccmem.readout._estimator import sizes_of_layers
 
 
@@ -49,71 +48,38 @@ def herd(features: FloatArray, count: int) -> IntArray:
     return chosen
 
 
+@dataclass(eq=False, repr=False)
 class ICaRL(TaskRival):
-    """Incremental classifier and representation learning.
+    """Incremental classifier and representation learning; ``exemplars_`` are in the order of ``classes_``, best first.
 
-    Parameters
-    ----------
-    hidden_sizes : sequence of int, default=(110, 104)
-    task_ends : sequence of int or None, default=None
-        After how many samples, counted from the first, each task ends; None: ``end_task`` says so.
-    n_epochs : int, default=4
-        How often a task is gone over.
-    learning_rate : float, default=0.02
-    max_floats : int, default=400_000
-        Budget: what the network leaves of it is for exemplars. Not in it: rows of the task at hand, and what the old
-        network said about them while they are learned.
-    random_state : int, Generator or None
-        First weights and the order of rows.
-
-    Attributes
-    ----------
-    exemplars_ : list of arrays, the exemplars of every class in the order of ``classes_``, best first.
+    The budget excludes the rows of the current task and the old network's outputs for them.
     """
 
-    _in_single: ClassVar[bool] = True
-    _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(1), "max_floats": integer(1)}
+    _: KW_ONLY
+    max_floats: int = 400_000
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = PAPER_SIZES,
-        *,
-        task_ends: Sequence[int] | None = None,
-        n_epochs: int = 4,
-        learning_rate: float = 0.02,
-        max_floats: int = 400_000,
-        random_state: Any = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.task_ends = task_ends
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.max_floats = max_floats
-        self.random_state = random_state
+    _rules: ClassVar[dict[str, Rule]] = {"hidden_sizes": sizes_of_layers(1), "max_floats": integer(1)}
+    _n_reserved: ClassVar[int] = 0
+    """Floats of the budget that are neither weights nor exemplars."""
 
     @property
     def exemplars_(self) -> list[FloatArray]:
         self._require_start()
-        return [self._exemplars[code].copy() for code in np.argsort(np.array(self._labels)).tolist()]
+        return [self._exemplars[code].copy() for code in self._by_class()]
 
-    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {
-            "network": n_weights(n_features, self.hidden_sizes, n_classes),
-            "one exemplar of every class": n_classes * (n_features + 1),
-        }
+    def _need(self, n_classes: int) -> dict[str, int]:
+        return {**super()._need(n_classes), "one exemplar of every class": n_classes * (self.n_features_in_ + 1)}
 
-    def _held(self) -> dict[str, int]:
-        return {"network": self._network.n_floats, "exemplars": sum(rows.size + len(rows) for rows in self._exemplars)}
+    def _held(self) -> int:
+        return self._network.n_floats + sum(rows.size + len(rows) for rows in self._exemplars) + self._n_reserved
 
-    def _prepare(self, n_features: int, dtype: Any) -> None:
-        super()._prepare(n_features, dtype)
-        self._rng = np.random.default_rng(self.random_state)
-        self._network = Network(n_features, self.hidden_sizes, 0, dtype, self._rng)
+    def _prepare(self) -> None:
+        super()._prepare()
         self._exemplars: list[FloatArray] = []
 
     def _grow(self, n_classes: int) -> None:
-        self._network.grow(n_classes)
-        empty = np.zeros((0, int(self._network.state.sizes[0])), self._learn_type)
+        super()._grow(n_classes)
+        empty = np.zeros((0, self.n_features_in_), self._learn_type)
         self._exemplars += [empty] * (n_classes - len(self._exemplars))
         self._cut(self._per_class(max(1, len(self._came()))))
 
@@ -122,8 +88,8 @@ class ICaRL(TaskRival):
         return np.flatnonzero([len(rows) > 0 for rows in self._exemplars])
 
     def _per_class(self, n_classes: int) -> int:
-        n_features = int(self._network.state.sizes[0])
-        return (self.max_floats - self._network.n_floats) // (n_features + 1) // n_classes
+        """Return the number of exemplars of each of ``n_classes`` classes."""
+        return self._room(self._network.n_classes, self._n_reserved) // n_classes
 
     def _cut(self, count: int) -> None:
         self._exemplars = [rows[:count].copy() for rows in self._exemplars]
@@ -157,9 +123,9 @@ class ICaRL(TaskRival):
         return np.concatenate(self._exemplars), np.repeat(np.arange(len(counts)), counts)
 
     def _features(self, X: FloatArray) -> FloatArray:
-        return _unit(self._network.features(X).astype(np.float64))
+        return unit_length(self._network.features(X).astype(np.float64))
 
     def _answer(self, X: FloatArray) -> IntArray:
         came = self._came()
-        means = _unit(np.array([self._features(self._exemplars[code]).mean(axis=0) for code in came]))
+        means = unit_length(np.array([self._features(self._exemplars[code]).mean(axis=0) for code in came]))
         return came[(self._features(X) @ means.T).argmax(axis=1)]

@@ -1,16 +1,16 @@
 """Mnemonics: iCaRL with exemplars optimised by a gradient through training on them.
 
 After "Mnemonics training: multi-class incremental learning without forgetting" (Liu, Su, Liu, Schiele and Sun, 2020),
-on top of iCaRL as one of its variants is. With theta the network after a task, E the exemplars, D rows to do well on:
+in the variant on top of iCaRL. With theta the network after a task, E the exemplars and D the rows to do well on:
 
     inner:   theta' = theta;  some steps of  theta' <- theta' - a grad L(theta'; part of E)
     outer:   E <- E - b grad_E L(theta'; part of D)              (Adam's step, pixels kept within the range of the data)
 
-Exemplars of new classes begin as herded rows, with D the task; then those of old classes are split in two halves, each
-learned with the other as D, for there is no other data of theirs any more.
+Exemplars of new classes start as herded rows, with D the task. Then the exemplars of old classes are split into two
+halves, each optimised with the other as D, because no other data of old classes is left.
 
-Departures: L is the sigmoid cross-entropy that the network was trained with; a part of E and of D stands for all of it
-in every step; old exemplars are learned in as many steps as new ones.
+Departures: L is the sigmoid cross-entropy that the network was trained with; every step uses a random part of E and D;
+old exemplars are optimised in as many steps as new ones.
 
 Needs the extra: ``pip install torch``.
 """
@@ -18,7 +18,7 @@ Needs the extra: ``pip install torch``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,7 @@ import numpy as np
 from ccmem.core.parameters import Rule, integer, number
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel
-from ccmem.paper.rivals._network import PAPER_SIZES, Network
+from ccmem.paper.rivals._network import Network
 from ccmem.paper.rivals.icarl import ICaRL
 from ccmem.readout.network import unpack
 
@@ -104,9 +104,8 @@ def learned_exemplars(
         for layer in weights:
             layer.requires_grad_()
         parts = np.array([rng.permutation(len(E))[:EXEMPLARS_A_STEP] for _ in range(n_inner)])
-        seen = E[
-            parts
-        ].requires_grad_()  # only these need gradients; differentiating through all exemplars dominates the cost
+        # only these need gradients; differentiating through all exemplars would dominate the cost
+        seen = E[parts].requires_grad_()
         for k, part in enumerate(parts):
             slopes = torch.autograd.grad(loss(weights, seen[k], wanted[part]), weights, create_graph=True)
             weights = [layer - inner_rate * slope for layer, slope in zip(weights, slopes, strict=True)]
@@ -118,67 +117,32 @@ def learned_exemplars(
     return found
 
 
+@dataclass(eq=False, repr=False)
 class Mnemonics(ICaRL):
-    """iCaRL with learned exemplars.
+    """iCaRL with learned exemplars."""
 
-    Parameters
-    ----------
-    hidden_sizes, task_ends, n_epochs, learning_rate, max_floats, random_state
-        As for :class:`ICaRL`.
-    n_outer : int, default=40
-        How often exemplars move at the end of a task.
-    n_inner : int, default=8
-        Steps of the network that each of these moves looks through, at ``learning_rate``.
-    outer_rate : float, default=0.01
-        How far a pixel may move at a time.
-    """
+    _: KW_ONLY
+    n_outer: int = 40
+    """Updates of the exemplars at the end of a task."""
+    n_inner: int = 8
+    """Training steps of the network, at ``learning_rate``, that each update differentiates through."""
+    outer_rate: float = 0.01
+    """Step size of an update, per pixel."""
 
     _rules: ClassVar[dict[str, Rule]] = {
-        **ICaRL._rules,
         "n_outer": integer(0),
         "n_inner": integer(1),
         "outer_rate": number(0.0, open_below=True),
     }
+    _n_reserved: ClassVar[int] = 2  # range of the data
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = PAPER_SIZES,
-        *,
-        task_ends: Sequence[int] | None = None,
-        n_epochs: int = 4,
-        learning_rate: float = 0.02,
-        n_outer: int = 40,
-        n_inner: int = 8,
-        outer_rate: float = 0.01,
-        max_floats: int = 400_000,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            hidden_sizes,
-            task_ends=task_ends,
-            n_epochs=n_epochs,
-            learning_rate=learning_rate,
-            max_floats=max_floats,
-            random_state=random_state,
-        )
-        self.n_outer = n_outer
-        self.n_inner = n_inner
-        self.outer_rate = outer_rate
-
-    def _prepare(self, n_features: int, dtype: Any) -> None:
+    def _prepare(self) -> None:
         _torch()
-        super()._prepare(n_features, dtype)
+        super()._prepare()
         self._bounds = (np.inf, -np.inf)
 
-    def _held(self) -> dict[str, int]:
-        return {**super()._held(), "range of the data": 2}
-
-    def _need(self, n_features: int, n_classes: int) -> dict[str, int]:
-        return {**super()._need(n_features, n_classes), "range of the data": 2}
-
-    def _per_class(self, n_classes: int) -> int:
-        n_features = int(self._network.state.sizes[0])
-        return (self.max_floats - self._network.n_floats - 2) // (n_features + 1) // n_classes
+    def _need(self, n_classes: int) -> dict[str, int]:
+        return {**super()._need(n_classes), "range of the data": self._n_reserved}
 
     def _renew(self, X: FloatArray, codes: IntArray, old: IntArray) -> None:
         super()._renew(X, codes, old)
