@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/readout/test_modal.py", "tests/core/test_locking.py", "tests/readout"),
     ),
     "commands and data sets": (
-        ("app.commands.learn", "app.commands.predict", "app.commands._shared", "app.commands._inspect_text",
+        ("app.commands.learn", "app.commands.predict", "app.commands._models", "app.commands._inspect_text",
          "app.commands.datasets", "paper.datasets.cache",
          "paper.datasets.idx", "core.parameters", "base.validation", "io.streams.sources", "layers.stack",
          "layers.window", "readout.metric", "base.estimator"),

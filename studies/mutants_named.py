@@ -109,7 +109,7 @@ UNDONE: tuple[Change, ...] = (
     # files left behind, replaced, or confused with others
     ("io.persistence.atomic", "    _remove_abandoned(target)\n    temporary", "    temporary"),
     ("app.commands.predict", "if place in {os.path", "if False and place in {os.path"),
-    ("app.commands._shared", "        if place in sources:", "        if False:"),
+    ("app.commands.learn", "        if place in sources:", "        if False:"),
     ("io.persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("app.commands.datasets", 'options.action == "verify" and not matches', "False"),
     ("app.commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),

@@ -16,7 +16,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ccmem import __version__
-from ccmem.app.commands._shared import Ended, Help
+from ccmem.app import options, options_more
+from ccmem.app.stopping import Ended
+from ccmem.app.text import printable
 
 COMMANDS = {
     "generate": "make a drifting stream of sensor data to try things on",
@@ -31,12 +33,12 @@ COMMANDS = {
     "reproduce": "run the paper's experiments and print its tables beside ours",
     "tune": "search better settings for a model on a validation split, never on test data",
 }
-"""Subcommand -> one line of help. The module is ``ccmem.app.commands.<name>``, with ``configure(parser)`` and
-``run(arguments) -> exit code``."""
+"""Subcommand -> one line of help. Its options are the function of this name in ``ccmem.app.options`` or
+``options_more``, its code is ``run(arguments) -> exit code`` in ``ccmem.app.commands.<name>``."""
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser; only the options of ``command`` are loaded, so ``ccmem --help`` imports nothing heavy."""
+    """Return the parser; ``command`` is the subcommand whose options are added."""
     parser = argparse.ArgumentParser(
         prog="ccmem",
         description="Learn from an endless stream without forgetting.",
@@ -46,15 +48,15 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=Help
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=options.Help
         )
         if name == command:
-            importlib.import_module(f"ccmem.app.commands.{name}").configure(subparser)
+            getattr(options if hasattr(options, name) else options_more, name)(subparser)
     return parser
 
 
 def options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """Return the options of a command whose parser has been configured."""
+    """Return the options of the command that ``parser`` was built for."""
     (choice,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return [option for action in choice.choices[command]._actions for option in action.option_strings]
 
@@ -72,30 +74,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ccmem: there is no command {words[0]!r}{_did_you_mean(words[0], COMMANDS)}", file=sys.stderr)
         return 2
     parser = build_parser(command)
-    options, unknown = parser.parse_known_args(words)
+    given, unknown = parser.parse_known_args(words)
     if unknown:
-        hint = _did_you_mean(unknown[0].partition("=")[0], options_of(parser, options.command))
-        print(f"ccmem {options.command}: {unknown[0]} is unknown{hint}", file=sys.stderr)
+        hint = _did_you_mean(unknown[0].partition("=")[0], options_of(parser, given.command))
+        print(f"ccmem {given.command}: {unknown[0]} is unknown{hint}", file=sys.stderr)
         return 2
     try:
-        return int(importlib.import_module(f"ccmem.app.commands.{options.command}").run(options))
+        return int(importlib.import_module(f"ccmem.app.commands.{given.command}").run(given))
     except KeyboardInterrupt:
         print("ccmem: stopped", file=sys.stderr)
         return 130
     except Ended as end:
         return end.exit_code
     except MemoryError as problem:
-        print(f"ccmem {options.command}: not enough memory ({problem})", file=sys.stderr)
+        print(f"ccmem {given.command}: not enough memory ({problem})", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of our output, such as head, has closed the pipe
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except FileNotFoundError as problem:
-        print(f"ccmem {options.command}: {printable(_no_file(problem))}", file=sys.stderr)
+        print(f"ccmem {given.command}: {printable(_no_file(problem))}", file=sys.stderr)
         return 1
     except (ValueError, OSError, ImportError) as problem:
-        print(f"ccmem {options.command}: {printable(str(problem))}", file=sys.stderr)
+        print(f"ccmem {given.command}: {printable(str(problem))}", file=sys.stderr)
         return int(getattr(problem, "exit_code", 1))
 
 
@@ -108,15 +110,6 @@ def _no_file(problem: FileNotFoundError) -> str:
         return f"there is no folder {path.parent}"
     near = difflib.get_close_matches(path.name, (other.name for other in path.parent.iterdir()), n=1)
     return f"there is no file {path}" + (f"; did you mean {path.parent / near[0]}?" if near else "")
-
-
-def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped: names and labels come from files, and terminals execute them.
-
-    >>> printable("a\\x1b[2Jb")
-    'a\\\\x1b[2Jb'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 if __name__ == "__main__":

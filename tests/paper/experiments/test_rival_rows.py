@@ -30,7 +30,8 @@ def test_every_row_can_be_built_and_fits_its_budget(name):
     X = np.zeros((1300, 784), np.float32)
     model = row.build(X, np.arange(1300), seed=1)
     if isinstance(model, rivals.Rival):
-        needs = sum(model._need(784, 10).values()) if not row.is_told_tasks else 0
+        model.n_features_in_ = 784
+        needs = sum(model._need(10).values()) if not row.is_told_tasks else 0
         assert row.standing.budget is None or needs <= row.standing.budget == model.max_floats
         assert ("boundaries" in row.standing.told) == row.is_told_tasks
     else:
@@ -75,7 +76,7 @@ def test_search_spaces_are_parameters_and_equally_large():
 
 def test_tuning_serves_its_budget_and_those_above(monkeypatch):
     found = {"mnist": {f"replay-{at}": {"parameters": {"n_replayed": n}, "command": "x"} for at, n in AT.items()}}
-    monkeypatch.setitem(vars(sys.modules["ccmem.paper.experiments.rival_rows"]), "tuned", lambda: found)
+    monkeypatch.setitem(vars(sys.modules["ccmem.paper.experiments.table_rows"]), "tuned", lambda: found)
     chosen = [experiments.rival_row("mnist", "replay", budget).parameters["n_replayed"] for budget in BUDGETS]
     assert chosen == [11, 11, 12, 12]
     assert [row.name for row in experiments.tuned_rows("mnist", "replay")] == ["replay-50k", "replay-400k"]

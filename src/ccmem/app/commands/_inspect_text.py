@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from ccmem.app.text import counted, printable
 from ccmem.core.colours import SIGNS
 from ccmem.core.times import format_time
 
@@ -38,8 +39,7 @@ def text_of(facts: dict[str, Any], n_events: int) -> str:
 
 def score_text(score: dict[str, Any]) -> str:
     """Return the comparison of the events with the true changes as text."""
-    false = f"{score['false_alarms']} false alarm{'s' if score['false_alarms'] != 1 else ''}"
-    found = f"{score['found']} of {score['changes']} changes found, {false}"
+    found = f"{score['found']} of {score['changes']} changes found, {counted(score['false_alarms'], 'false alarm')}"
     delay = f"median delay {score['median_delay']} samples, onset off by {score['median_onset_error']}"
     return f"{found}, {delay}; {score['right_recalls']} of {score['returns']} returns to the right block"
 
@@ -68,9 +68,8 @@ def _stream_lines(learner: dict[str, Any]) -> list[str]:
 def _block_lines(facts: dict[str, Any]) -> list[str]:
     blocks = facts["blocks"][:MOST_BLOCKS]
     wide = max((min(len(block["name"]), LONGEST_NAME) + 2 for block in blocks if "name" in block), default=0)
-    lines = ["", f"{'block':>5} {'name':<{wide}}{'units':>6} {'used':>6} {'wins':>12}  labels"]
-    if not wide:
-        lines = ["", f"{'block':>5} {'units':>6} {'used':>6} {'wins':>12}  labels"]
+    head = f"{'name':<{wide}}" if wide else ""
+    lines = ["", f"{'block':>5} {head}{'units':>6} {'used':>6} {'wins':>12}  labels"]
     for block in blocks:
         votes = block.get("labels", {})
         total = sum(votes.values())
@@ -87,10 +86,10 @@ def _block_lines(facts: dict[str, Any]) -> list[str]:
 
 def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
     events, names = facts["events"], facts["arrays"].get("names")
-    counted = {kind: sum(event["kind"] == kind for event in events) for kind in SIGNS}
-    words = [_counted(counted["new_block"], "new block"), _counted(counted["recall"], "recall")]
-    if counted["column_lost"] or counted["column_back"]:
-        words += [_counted(counted["column_lost"], "column") + " lost", f"{counted['column_back']} back"]
+    count = {kind: sum(event["kind"] == kind for event in events) for kind in SIGNS}
+    words = [counted(count["new_block"], "new block"), counted(count["recall"], "recall")]
+    if count["column_lost"] or count["column_back"]:
+        words += [counted(count["column_lost"], "column") + " lost", f"{count['column_back']} back"]
     lines = ["", f"events      {', '.join(words)}; the latest:"]
     for event in events[len(events) - n_events :] if n_events else []:
         _, sign, _, what = SIGNS[event["kind"]]
@@ -112,12 +111,6 @@ def _block(facts: dict[str, Any], block: int) -> str:
     return str(known.get("name", block))[:LONGEST_NAME]
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
-
-
 def _on_one_line(text: str) -> str:
     """Escape control characters: labels and column names come from files, and terminals execute escape sequences."""
-    from ccmem.cli import printable
-
     return printable(text).replace("\n", "\\n")

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ccmem.app.learner import Learner
-    from ccmem.core.events import Event
-    from ccmem.core.terminal import StatusLine
-
+from ccmem.app.learner import Learner
+from ccmem.app.text import counted
+from ccmem.core.events import Event
+from ccmem.core.terminal import StatusLine
 
 LABEL_NAMES = ("label", "class", "target", "state", "mode", "kind", "y")
 
 
 def sentence(facts: dict[str, Any]) -> str:
-    files = f"{facts['files']} file{'s' if facts['files'] != 1 else ''}" if facts["files"] else "standard input"
+    files = counted(facts["files"], "file") if facts["files"] else "standard input"
     if not facts["rows"] and facts["stopped_by"] is None:
         text = f"nothing new in {files} ({facts['total_rows']:,} rows learned before)"
     else:
         rate = f" ({facts['rows_per_second']:,} rows/s once running)" if facts["rows_per_second"] else ""
-        many = f"{facts['rows']:,} row{'s' if facts['rows'] != 1 else ''}"
-        text = f"learned {many} from {files} in {facts['seconds']:.1f} s{rate}"
+        text = f"learned {counted(facts['rows'], 'row')} from {files} in {facts['seconds']:.1f} s{rate}"
         text += f", {facts['total_rows']:,} in all" if facts["total_rows"] != facts["rows"] else ""
     if facts["bad_rows"]:
-        text += f"; {facts['bad_rows']:,} bad row{'s' if facts['bad_rows'] != 1 else ''} skipped"
+        text += f"; {counted(facts['bad_rows'], 'bad row')} skipped"
     for new, old in list(facts["renamed"].items())[:5]:
         text += f"\n{new} was learned before as {old}; only rows after those were new"
     if len(facts["renamed"]) > 5:
@@ -35,14 +33,13 @@ def sentence(facts: dict[str, Any]) -> str:
         text += f"; a quote left open holds back the last {facts['in_open_quote']:,} lines of a file (mend it, or take"
         text += " them by --accept-last-line)"
     if facts["blocks"] is not None:
-        blocks = f"{facts['blocks']} block{'s' if facts['blocks'] != 1 else ''}"
-        events = f"{facts['events']} event{'s' if facts['events'] != 1 else ''}"
-        text += f"\n{facts['model']}: {blocks}, {_units(facts)}, {events} in this run"
+        parts = [counted(facts[f"{what}s"], what) for what in ("block", "unit", "event")]
+        text += f"\n{facts['model']}: {', '.join(parts)} in this run"
     elif facts["units"] is not None:
-        text += f"\n{facts['model']}: {_units(facts)}"
+        text += f"\n{facts['model']}: {counted(facts['units'], 'unit')}"
     if facts["columns"]:
         names = ", ".join(facts["columns"][:8]) + (", ..." if len(facts["columns"]) > 8 else "")
-        text += f"\nlearned from {len(facts['columns'])} column{'s' if len(facts['columns']) != 1 else ''}: {names}"
+        text += f"\nlearned from {counted(len(facts['columns']), 'column')}: {names}"
     if facts["timing"]:
         text += f"\ntime {facts['time']}: {facts['timing'][0]}" + "".join(f"\n  {line}" for line in facts["timing"][1:])
     if facts["window"] == "unknown":
@@ -71,10 +68,6 @@ def sentence(facts: dict[str, Any]) -> str:
 def _likely(columns: list[str]) -> str:
     """Return the column that is most likely the label: by its name, otherwise the last column."""
     return next((name for name in columns if name.lower() in LABEL_NAMES), columns[-1])
-
-
-def _units(facts: dict[str, Any]) -> str:
-    return f"{facts['units']} unit{'s' if facts['units'] != 1 else ''}"
 
 
 class ProgressLine:

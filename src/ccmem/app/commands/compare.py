@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from ccmem.core.typing import FloatArray
+import numpy as np
 
-EXAMPLE = """\
-examples:
-  ccmem compare monday.safetensors tuesday.safetensors
-  ccmem compare reference.safetensors today.safetensors --json | jq .new
-  ccmem compare reference.safetensors today.safetensors --exit-code || echo "a new state"
+from ccmem.app.learner import Learner
+from ccmem.app.options import SPREADS
+from ccmem.app.text import printable
+from ccmem.core.typing import FloatArray
+from ccmem.models._blocks import BlockMemory
 
-Two blocks are the same if no column of one lies more than --spreads standard deviations from the other. Numbers of
-blocks play no part, so the checkpoints may have learned apart from each other. Exit codes: 0 done, 1 error, with
---exit-code 10 if B has a block that A has not.
-"""
-SPREADS = 3.0
-"""Standard deviations by which at least one column differs between two distinct blocks (3, as in control charts)."""
 _FLOOR = 1e-3
 """Floor on a column's standard deviation, relative to the range of its levels; constant columns have deviation 0."""
 
@@ -35,22 +28,8 @@ class Blocks(NamedTuple):
     columns: list[str]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("a", metavar="A", help="what ccmem learn or memory.save wrote")
-    parser.add_argument("b", metavar="B", help="the checkpoint to compare with it")
-    parser.add_argument(
-        "--spreads", type=float, default=SPREADS, help=f"how far blocks may differ (default {SPREADS:g})"
-    )
-    parser.add_argument("--exit-code", action="store_true", help="exit with 10 if B has a block that A has not")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.epilog = EXAMPLE
-
-
 def run(args: argparse.Namespace) -> int:
     """Print shared, new and missing blocks."""
-    from ccmem.cli import printable
-
     a, b = blocks_of(args.a), blocks_of(args.b)
     if a.columns != b.columns:
         raise ValueError(
@@ -64,11 +43,6 @@ def run(args: argparse.Namespace) -> int:
 
 def blocks_of(file: str) -> Blocks:
     """Return the blocks of a checkpoint."""
-    import numpy as np
-
-    from ccmem.app.learner import Learner
-    from ccmem.models._blocks import BlockMemory
-
     memory = Learner.load(file).memory
     if memory is None:
         raise ValueError(f"{file} has learned nothing yet")
@@ -90,8 +64,6 @@ def blocks_of(file: str) -> Blocks:
 
 def compare(a: Blocks, b: Blocks, spreads: float = SPREADS) -> dict[str, Any]:
     """Return pairs of equal blocks, closest first, and the blocks that only one side has."""
-    import numpy as np
-
     levels = np.concatenate([a.level, b.level])
     floor = np.maximum(_FLOOR * np.ptp(levels, axis=0), 1e-12 * np.abs(levels).max(axis=0, initial=1e-300))
     scale = np.sqrt((a.spread[:, None] ** 2 + b.spread[None] ** 2) / 2) + floor

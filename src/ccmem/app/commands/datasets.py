@@ -8,28 +8,11 @@ import sys
 import textwrap
 from typing import Any
 
-EPILOG = """\
-examples:
-  ccmem datasets                       what there is, and what is on this machine
-  ccmem datasets fetch mnist           into the cache, from the first source that has it
-  ccmem datasets verify --data ~/data  checksums of all that is on this machine
-"""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
-    parser.add_argument("action", nargs="?", choices=["list", "fetch", "verify"], default="list")
-    parser.add_argument(
-        "names", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits (default: all)"
-    )
-    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+from ccmem.paper.datasets import DataSetNotFound, catalogue, fetch, locate
+from ccmem.paper.datasets.raw import entry_of
 
 
 def run(options: argparse.Namespace) -> int:
-    from ccmem.paper.datasets import catalogue
-    from ccmem.paper.datasets.raw import entry_of
-
     entries = [entry_of(name) for name in options.names or catalogue()]
     found = [_look(entry, options) for entry in entries]
     if options.json:
@@ -46,8 +29,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _look(entry: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Return the facts about a data set, including the outcome of the request or the reason of its failure."""
-    from ccmem.paper.datasets import DataSetNotFound, fetch, locate
-
     facts: dict[str, Any] = {
         "name": entry.name,
         "title": entry.title,

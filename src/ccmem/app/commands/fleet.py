@@ -7,98 +7,24 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ccmem.app.commands._shared import Help
+import numpy as np
+
+from ccmem import registry
+from ccmem.app.commands._models import build_model, class_name
+from ccmem.app.learner import Learner
+from ccmem.app.options import DEFAULT_MODEL, reading_rules
+from ccmem.app.text import counted
 from ccmem.core.terminal import StatusLine
 from ccmem.core.times import format_time
-
-if TYPE_CHECKING:
-    from ccmem.fleet.store import Store
-
-EXAMPLE = """\
-examples:
-  ccmem fleet learn day1.parquet --key machine_id --order time --store fleet
-  ccmem fleet learn day2.parquet --store fleet
-  ccmem fleet inspect --store fleet
-  ccmem fleet inspect pump-7 --store fleet --json
-  ccmem fleet predict day3.parquet --store fleet --out answers.parquet
-  ccmem fleet export pump-7 --store fleet --out pump-7.safetensors
-
-'ccmem fleet learn --help' and so on show the options of each.
-"""
-LEARN = """\
-examples:
-  ccmem fleet learn archive/*.parquet --key machine_id --order time --store fleet --scale standard
-  ccmem fleet learn archive/*.parquet --store fleet              (resumes: learns new files only)
-  ccmem fleet learn day.csv --key user --order seq --features a,b,c --store fleet --workers 8
-  ccmem fleet learn archive/ --store fleet --dask tcp://scheduler:8786
-
-Rows are Parquet or CSV with a column for the key (text or whole numbers) and one for the order (numbers or timestamps,
-no two alike within a key). All rows of one run may come in any order; rows of later runs must come after them, key by
-key: --late says what happens to those that do not. The first run fixes model, columns and scaling for all keys.
-
-The command may be killed at any moment and started again: it resumes, and memories and events come out the same, to the
-last byte. Memories are in STORE/memories, events in STORE/events (one Parquet table).
-
-Exit codes: 0 done, 1 error (nothing is lost: fix the cause and run again), 2 wrong command line, 130 after Ctrl-C.
-"""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.epilog = EXAMPLE
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    def add(action: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
-        lines = [line for line in EXAMPLE.splitlines() if line.startswith(f"  ccmem fleet {action} ")]
-        epilog = epilog or "\n".join(["examples:", *lines])
-        return actions.add_parser(action, help=summary, epilog=epilog, formatter_class=Help)
-
-    learn = add("learn", "learn the rows of every key", LEARN)
-    learn.add_argument("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
-    learn.add_argument("--store", metavar="DIR", required=True, help="folder of the fleet; made if need be")
-    learn.add_argument("--key", metavar="COLUMN", help="whose row it is (first run)")
-    learn.add_argument("--order", metavar="COLUMN", help="when the row was (first run)")
-    learn.add_argument("--features", metavar="A,B,...", type=lambda text: text.split(","), help="default: all numeric")
-    learn.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
-    learn.add_argument("--model", help="adaptive (default), ccm, wta, gmm or artc2a")
-    learn.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
-    learn.add_argument("--scale", choices=("none", "unit", "standard"), help="none (default), for every key by itself")
-    learn.add_argument("--dtype", choices=("float32", "float64"), help="float32 (default) halves memories and rows")
-    learn.add_argument("--buckets", metavar="N", type=int, help="files the memories are spread over (default 64)")
-    learn.add_argument("--workers", metavar="N", type=int, help="processes (default: one a core)")
-    learn.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one here")
-    learn.add_argument(
-        "--late",
-        choices=("stop", "drop"),
-        default="stop",
-        help="rows that do not come after all those learned of their key: stop (default), or drop and count",
-    )
-    learn.add_argument("--on-bad-row", choices=("stop", "skip"), default="stop", help="missing key, order or value")
-    learn.add_argument("--decimal", choices=(".", ","), help="decimal sign of CSV files (default: inferred)")
-    learn.add_argument("--missing", metavar="TEXT", action="append", default=[], help="another mark of a missing value")
-    learn.add_argument("--day-first", action="store_true", help="read 4/2/2015 as 4 February")
-    learn.add_argument("--round-rows", metavar="N", type=int, default=50_000_000, help="rows on disk at a time")
-    learn.add_argument("--json", action="store_true", help="print the summary as JSON")
-    learn.add_argument("--quiet", action="store_true", help="print no progress and no summary")
-
-    inspect = add("inspect", "show what a store, or one of its memories, holds")
-    inspect.add_argument("key", nargs="?", metavar="KEY", help="the memory of one key")
-    inspect.add_argument("--store", metavar="DIR", required=True)
-    inspect.add_argument("--json", action="store_true", help="print everything as JSON")
-
-    predict = add("predict", "unit, block (and label) of new rows, each by the memory of its key")
-    predict.add_argument("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
-    predict.add_argument("--store", metavar="DIR", required=True)
-    predict.add_argument("--out", metavar="FILE", required=True, help=".parquet or .csv")
-    predict.add_argument("--on-bad-row", choices=("stop", "skip"), default="stop", help="skip leaves such rows out")
-    predict.add_argument("--json", action="store_true", help="print the summary as JSON")
-
-    export = add("export", "the memory of one key as a checkpoint for the other commands")
-    export.add_argument("key", metavar="KEY")
-    export.add_argument("--store", metavar="DIR", required=True)
-    export.add_argument("--out", metavar="FILE", required=True, help="a safetensors file")
+from ccmem.fleet import local, tables
+from ccmem.fleet.answers import predict
+from ccmem.fleet.step import Recipe
+from ccmem.fleet.store import BUCKETS, Store
+from ccmem.io.persistence import CheckpointError
+from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.tables import Columns
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,8 +33,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _learn(args: argparse.Namespace) -> int:
-    from ccmem.fleet import local
-
     store = _store(args)
     began = time.monotonic()
     progress = _Progress(StatusLine(not args.quiet))
@@ -147,7 +71,7 @@ def _learn(args: argparse.Namespace) -> int:
             late = f"; {report.late:,} rows dropped that came late or twice" if report.late else ""
             bad = f"; {report.bad:,} bad rows skipped" if report.bad else ""
             rate = f"{facts['rows_per_second']:,} rows/s"
-            files = f"{report.files} file{'s' if report.files != 1 else ''}"
+            files = counted(report.files, "file")
             print(f"learned {report.rows:,} rows from {files} in {seconds:.1f} s ({rate}){late}{bad}")
         print(f"{report.keys:,} keys, {report.events:,} events in this run; saved to {args.store}")
     return 0
@@ -155,13 +79,6 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _store(args: argparse.Namespace) -> Store:
     """Open the store, or create it if it is missing; raise if an existing store has other settings."""
-    from ccmem import registry
-    from ccmem.app.commands._shared import DEFAULT_MODEL, build_model, class_name, reading_rules
-    from ccmem.fleet import tables
-    from ccmem.fleet.step import Recipe
-    from ccmem.fleet.store import BUCKETS, Store
-    from ccmem.io.persistence import CheckpointError
-
     if args.workers is not None and args.workers < 1:
         raise ValueError(f"--workers {args.workers}: at least 1")
     if not (Path(args.store) / "manifest.json").exists():
@@ -230,8 +147,6 @@ class _Progress:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from ccmem.fleet.store import Store
-
     store = Store(args.store)
     facts = _key_facts(store, args.key) if args.key is not None else _store_facts(store)
     if args.json:
@@ -312,8 +227,6 @@ def _event_times(store: Store, key: Any) -> dict[tuple[str, int], float]:
     """Return the event times of a key from the events table, in seconds since 1970."""
     if not _has_times(store):
         return {}
-    from ccmem.io.streams.arrow import pyarrow
-
     pa = pyarrow()
     from pyarrow import parquet
 
@@ -327,9 +240,6 @@ def _event_times(store: Store, key: Any) -> dict[tuple[str, int], float]:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from ccmem.fleet.answers import predict
-    from ccmem.fleet.store import Store
-
     facts = {**predict(Store(args.store), args.sources, args.out, args.on_bad_row == "skip"), "out": args.out}
     if args.json:
         print(json.dumps(facts))
@@ -341,12 +251,6 @@ def _predict(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    import numpy as np
-
-    from ccmem.app.learner import Learner
-    from ccmem.fleet.store import Store
-    from ccmem.io.streams.tables import Columns
-
     store = Store(args.store)
     member = store.member(args.key)
     learner = Learner(member.model, store.recipe.scale)

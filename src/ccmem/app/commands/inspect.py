@@ -10,35 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ccmem.app.commands._inspect_text import score_text, text_of
 from ccmem.core.codes import EVIDENCE_UNIT
 from ccmem.core.times import format_time
+from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint
+from ccmem.metrics.events import score_events
 
-EXAMPLE = """\
-examples:
-  ccmem inspect memory.safetensors
-  ccmem inspect memory.safetensors --plot memory.png
-  ccmem inspect memory.safetensors --json | jq .blocks
-"""
 _KINDS = ("new_block", "recall", "column_lost", "column_back")
 _OF_BLOCKS = 2
 """Number of kinds (the first in ``_KINDS``) that change the block in use; the other kinds store a column instead."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("checkpoint", metavar="FILE", help="what ccmem learn or memory.save wrote")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--events", metavar="N", type=int, default=10, help="how many events to show (default 10)")
-    parser.add_argument("--changes", metavar="FILE", help="score the events against true changes (of ccmem generate)")
-    parser.add_argument("--plot", metavar="FILE", help="draw blocks, units and events to a .png, .svg or .pdf")
-    parser.epilog = EXAMPLE
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the content of a checkpoint and optionally draw it."""
-    from ccmem.app.commands._inspect_text import score_text, text_of
-    from ccmem.io.persistence.checkpoint import read_checkpoint
-
     checkpoint = read_checkpoint(args.checkpoint, build=False)
     facts = {
         "file": args.checkpoint,
@@ -67,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _doubting(file: str) -> Iterator[None]:
     """Convert errors into CheckpointError: a signed checkpoint may hold anything, and no model code has checked it."""
-    from ccmem.io.persistence.checkpoint import CheckpointError
-
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as problem:
@@ -77,8 +61,6 @@ def _doubting(file: str) -> Iterator[None]:
 
 def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
     """Compare events with true changes in ``file``: ``{"start": "a", "changes": [{"step": 9, "state": "b"}]}``."""
-    from ccmem.metrics.events import score_events
-
     try:
         truth = json.loads(file.read_text())
         steps, tasks = zip(*((change["step"], change["state"]) for change in truth["changes"]), strict=True)
@@ -92,8 +74,6 @@ def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
 
 def describe(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a checkpoint as plain values; ``arrays`` holds the data for a picture."""
-    import numpy as np
-
     outer = model = content["model"]
     votes = classes = None
     if "memory_" in (model["fitted"] or {}):
@@ -128,16 +108,10 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     sums = np.zeros((n_blocks, 3), np.int64)
     np.add.at(sums, members, np.array([np.ones_like(wins), wins > 0, wins]).T)
     given = {int(block): str(name) for block, name in fitted.get("block_names", [])}
-    blocks: list[dict[str, Any]] = [
-        {
-            "block": block,
-            **({"name": given[block]} if block in given else {}),
-            "units": units,
-            "used": used,
-            "wins": won,
-        }
-        for block, (units, used, won) in enumerate(sums.tolist())
-    ]
+    blocks: list[dict[str, Any]] = []
+    for block, (units, used, won) in enumerate(sums.tolist()):
+        name = {"name": given[block]} if block in given else {}
+        blocks.append({"block": block, **name, "units": units, "used": used, "wins": won})
     if votes is not None and classes is not None and len(classes):
         counts = np.zeros((n_blocks, len(classes)), np.int64)
         np.add.at(counts, members, votes[:n_units])
@@ -169,15 +143,11 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
 
 def _per_unit(array: Any, n_units: int) -> Any:
     """Return one integer per unit, padded with zeros because a checkpoint omits trailing zeros."""
-    import numpy as np
-
     return np.pad(array[:n_units].astype(np.int64), (0, max(0, n_units - len(array))))
 
 
 def _digest(value: Any) -> str:
     """Return the SHA-256 digest of the learned state, independent of the paths of the source files."""
-    import numpy as np
-
     digest = hashlib.sha256()
 
     def take(value: Any) -> None:
@@ -217,17 +187,8 @@ def _stream(learner: Any) -> dict[str, Any] | None:
 def _event(
     kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0, evidence: int = 0
 ) -> dict[str, Any]:
-    """Return an event of a checkpoint as a dictionary; version 0.1 stored neither uncertainty nor evidence."""
-    onset = max(0, step - count + 1)
+    """Return an event of a checkpoint as a dictionary."""
     column = {} if kind < _OF_BLOCKS else {"column": origin}
-    blocks = {"from_block": target if column else origin, "to_block": target}
-    return {
-        "kind": _KINDS[kind],
-        "step": step,
-        **blocks,
-        **column,
-        "count": count,
-        "onset": onset,
-        "uncertainty": uncertainty,
-        **({"evidence": evidence / EVIDENCE_UNIT} if evidence else {}),
-    }
+    record = {"kind": _KINDS[kind], "step": step, "from_block": target if column else origin, "to_block": target}
+    record |= {**column, "count": count, "onset": max(0, step - count + 1), "uncertainty": uncertainty}
+    return record | ({"evidence": evidence / EVIDENCE_UNIT} if evidence else {})

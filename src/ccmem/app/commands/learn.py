@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -13,40 +14,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ccmem.app.alerts import Alerts
+from ccmem.app.commands._learn_text import ProgressLine, sentence
+from ccmem.app.commands._models import build_model, check_against, model_name, outside_classes
+from ccmem.app.events_file import EventsFile
+from ccmem.app.happenings import RowPlaces, event_lines, event_record
+from ccmem.app.learner import Learner
+from ccmem.app.options import DEFAULT_MODEL, reading_rules
+from ccmem.app.text import printable
+from ccmem.core.events import Event
 from ccmem.core.terminal import StatusLine
+from ccmem.io.persistence.atomic import locked, remove_leftovers
+from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.tables import SourceError, reason_for
+from ccmem.layers import ShapeLayer, WindowLayer
 
 if TYPE_CHECKING:
-    from ccmem.app.alerts import Alerts
     from ccmem.app.commands.watch import RunPage
-    from ccmem.app.events_file import EventsFile
-    from ccmem.app.learner import Learner
-    from ccmem.core.events import Event
-    from ccmem.io.streams.files import FileStream
 
-EXAMPLE = """\
-examples:
-  ccmem generate drift sensors.csv
-  ccmem learn sensors.csv --label state --checkpoint memory.safetensors --events events.jsonl
-  tail -f log.ndjson | ccmem learn - --format ndjson --features a,b --checkpoint memory.safetensors
-  ccmem learn more/*.csv --checkpoint memory.safetensors
-  ccmem learn vibration.csv --window auto --events events.jsonl
-  ccmem learn sensors.csv --watch
-
-If the checkpoint exists, learning resumes from it, with its model, columns and scaling. It remembers how many rows of
-every file it has learned: a file that has grown resumes at its next row, files learned in full are skipped, and each
-row is learned once, however often the command is stopped, killed or repeated. --again forgets that for the files named;
-leave it out when you resume such a run.
-
-Standard input cannot be rewound; a pipe that starts over from its first row needs --skip-seen.
-
-A last line without its line end is left for later, because the rest of it may be on its way; --accept-last-line takes
-it, and so does the end of a pipe.
-
-Exit codes: 0 done, 1 error (also lines behind an open quote), 2 wrong command line or
-nothing to learn from, with --exit-code 10 for new blocks and 11 for recalls alone,
-129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM. A run that
-ends early, by a limit, a signal or a bad row, saves what it has learned.
-"""
 _IDLE_SECONDS = 0.2
 SHOWN_EVENTS = 20
 """Maximum number of events listed in the final summary."""
@@ -54,87 +39,35 @@ _CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # Windows has no SIGHUP
 _STOPPING = {getattr(signal, name): code for name, code in _CODES.items() if hasattr(signal, name)}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    from ccmem import registry
-    from ccmem.app.commands._shared import (
-        DEFAULT_MODEL,
-        add_source_options,
-        add_time_options,
-        positive,
-        seconds,
-        window_length,
-    )
-    from ccmem.app.commands.watch import add_page_options
-
-    add_source_options(parser)
-    parser.add_argument("--checkpoint", metavar="FILE", help="where the memory is kept (a safetensors file)")
-    words = ", ".join(word for word in registry.COMMAND_WORDS if word != DEFAULT_MODEL)
-    parser.add_argument("--model", help=f"{DEFAULT_MODEL} (default), {words}, or module:Class; fixed by the first run")
-    parser.add_argument("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
-    parser.add_argument("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
-    add_time_options(parser)
-    parser.add_argument(
-        "--scale",
-        choices=("none", "unit", "standard"),
-        help="none (default); unit: every row to length 1; standard: every column by its mean and "
-        "deviation so far. Kept in the checkpoint and applied at prediction",
-    )
-    parser.add_argument(
-        "--window",
-        metavar="N",
-        type=window_length,
-        help="the rows are a signal: learn windows of N rows (auto: two of its periods) by their level, spread, "
-        "spectrum and correlations. Without labels; the answers are the events",
-    )
-    parser.add_argument(
-        "--shapes", action="store_true", help="with --window: describe windows by shapes learned from the first rows"
-    )
-    parser.add_argument(
-        "--every", metavar="ROWS", type=positive, default=1_000_000, help="rows between checkpoints (default 1000000)"
-    )
-    parser.add_argument(
-        "--every-seconds", metavar="S", type=seconds, default=60.0, help="longest time between checkpoints (default 60)"
-    )
-    parser.add_argument("--events", metavar="FILE", help="append new blocks and recalls to FILE as lines of JSON")
-    parser.add_argument(
-        "--alert",
-        metavar="CMD",
-        help="run CMD for each new block and recall, without a shell: the event in words as last argument, as JSON on "
-        "standard input. After a crash, events since the last checkpoint are repeated",
-    )
-    parser.add_argument(
-        "--exit-code", action="store_true", help="exit with 10 if a new block began, 11 if only known blocks returned"
-    )
-    parser.add_argument("--max-rows", metavar="N", type=positive, help="stop after N rows")
-    parser.add_argument("--max-seconds", metavar="S", type=seconds, help="stop after S seconds")
-    parser.add_argument("--again", action="store_true", help="learn the files from their first row, learned or not")
-    parser.add_argument(
-        "--skip-seen", action="store_true", help="skip as many rows of standard input as were read from it before"
-    )
-    parser.add_argument(
-        "--watch", action="store_true", help="open a live page; it stays after the last row, until Ctrl-C"
-    )
-    add_page_options(parser)
-    parser.add_argument(
-        "--accept-last-line", action="store_true", help="learn a file's last line even if its line end is missing"
-    )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
-    parser.epilog = EXAMPLE
-
-
 def run(args: argparse.Namespace) -> int:
     """Learn until the source ends, a limit is reached or a signal arrives."""
     if args.checkpoint is None:
         return _Run(args).go()
-    from ccmem.io.persistence.atomic import locked, remove_leftovers
-
     with locked(args.checkpoint) as stale:
         if stale:
             print(f"ccmem learn: taking over the lock that {stale} left behind", file=sys.stderr)
         remove_leftovers(args.checkpoint)
         return _Run(args).go()
+
+
+def check_apart(args: argparse.Namespace, files: list[str]) -> None:
+    """Raise if an output file is also an input file."""
+    named = {"--events": args.events, "--checkpoint": args.checkpoint}
+    places = {option: os.path.realpath(name) for option, name in named.items() if name is not None}
+    if args.events and places["--events"] == places.get("--checkpoint"):
+        raise ValueError(f"--events {args.events} is the checkpoint itself; name another file")
+    sources = {os.path.realpath(file) for file in files if file != "-"}
+    for option, place in places.items():
+        if place in sources:
+            raise ValueError(f"{option} {named[option]} is one of the sources; name another file")
+
+
+def feature_names(learner: Learner) -> list[str] | None:
+    """Return the column names of a model that was trained in Python, or None if the model has no names."""
+    if learner.front is not None:  # with windows, the names belong to window features, not to columns of the source
+        return None
+    names = getattr(learner.model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
 
 
 class _Run:
@@ -152,12 +85,6 @@ class _Run:
         self.saved_at = self.began_at = self.ended_at = time.monotonic()
 
     def go(self) -> int:
-        from ccmem.app.alerts import Alerts
-        from ccmem.app.commands._shared import check_apart, feature_names, reading_rules
-        from ccmem.app.events_file import EventsFile
-        from ccmem.io.streams.files import FileStream
-        from ccmem.io.streams.tables import SourceError
-
         args = self.args
         learner, new = self._learner()
         columns = learner.columns
@@ -232,14 +159,9 @@ class _Run:
         return RunPage(learner, self.args, lambda: self._save(learner, stream, None))
 
     def _new_model(self) -> Any:
-        from ccmem.app.commands._shared import DEFAULT_MODEL, build_model
-
         return build_model(self.args.model or DEFAULT_MODEL, self.args.param, self.args.label is not None)
 
     def _new_learner(self) -> Learner:
-        from ccmem.app.learner import Learner
-        from ccmem.layers import ShapeLayer, WindowLayer
-
         args = self.args
         if args.shapes and args.window is None:
             raise ValueError("--shapes describes windows of a signal; add --window auto, or --window N")
@@ -251,9 +173,6 @@ class _Run:
 
     def _learner(self) -> tuple[Learner, bool]:
         """Load the learner from the checkpoint and check it against the options, or build a new one."""
-        from ccmem.app.commands._shared import check_against, outside_classes
-        from ccmem.app.learner import Learner
-
         args = self.args
         if args.checkpoint is None or not Path(args.checkpoint).exists():
             return self._new_learner(), True
@@ -266,9 +185,6 @@ class _Run:
         return learner, False
 
     def _learn(self, learner: Learner, stream: FileStream, events: EventsFile | None, alerts: Alerts | None) -> None:
-        from ccmem.app.commands._learn_text import ProgressLine
-        from ccmem.app.happenings import RowPlaces, event_record
-
         args = self.args
         places, bad_before = RowPlaces(), learner.bad_rows
 
@@ -347,12 +263,6 @@ class _Run:
                 signal.signal(number, handler)
 
     def _report(self, learner: Learner, stream: FileStream, rows: int) -> None:
-        from ccmem.app.commands._learn_text import sentence
-        from ccmem.app.commands._shared import model_name
-        from ccmem.app.happenings import event_lines
-        from ccmem.cli import printable
-        from ccmem.io.streams.tables import reason_for
-
         args, memory = self.args, learner.memory
         seconds = self.ended_at - self.began_at
         if self.signal is not None:

@@ -7,36 +7,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-EXAMPLE = """\
-examples:
-  ccmem look sensors.csv
-  ccmem look export.txt --decimal , --missing -999
-  ccmem look log.ndjson --json | jq .columns
+import numpy as np
 
-The first 300 rows decide what a column is, ranges and missing values are those of the first 20,000 rows. Columns of
-numbers are learned from; times, texts, row counters, running identifiers and empty columns are left out unless
---features names them. Exit codes: 0 there is something to learn from, 2 there is not.
-"""
+from ccmem.app.options import reading_rules
+from ccmem.app.text import counted, printable
+from ccmem.io.streams.csv import CSVTable
+from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.tables import NothingToLearnError, SourceError
+
 LOOKED_AT = 20_000
 """Number of rows read to find ranges, missing values and times."""
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    from ccmem.app.commands._shared import add_source_options, add_time_options
-
-    add_source_options(parser)
-    add_time_options(parser)
-    parser.add_argument("--label", metavar="COLUMN", help="label column")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.epilog = EXAMPLE
-
-
 def run(args: argparse.Namespace) -> int:
     """Print a description of the sources."""
-    from ccmem.cli import printable
-
     facts = facts_of(args)
     print(json.dumps(facts) if args.json else printable(_text(facts)))
     return 0 if facts["learn"] else 2
@@ -44,11 +29,6 @@ def run(args: argparse.Namespace) -> int:
 
 def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return a description of the first source as plain values."""
-    from ccmem.app.commands._shared import reading_rules
-    from ccmem.io.streams.csv import CSVTable
-    from ccmem.io.streams.files import FileStream
-    from ccmem.io.streams.tables import NothingToLearnError, SourceError
-
     rules = reading_rules(args)
     options = {"features": args.features, "label": args.label, "format": args.format, "rules": rules}
     stream = FileStream(args.sources, on_bad_row="skip", missing=True, accept_last_line=True, **options)
@@ -75,16 +55,10 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     columns = []
     for column in schema.columns:
         use = "learn" if column.name in chosen else "label" if column.name == args.label else column.kind
-        entry = {
-            "name": column.name,
-            "use": use,
-            "why": "" if use == "learn" else column.why,
-            "example": column.example,
-            "code": column.code,
-        }
-        columns.append(
-            {**entry, "missing": column.missing, "low": column.low, "high": column.high, **found.get(column.name, {})}
-        )
+        why = "" if use == "learn" else column.why
+        entry = {"name": column.name, "use": use, "why": why, "example": column.example, "code": column.code}
+        entry |= {"missing": column.missing, "low": column.low, "high": column.high}
+        columns.append(entry | found.get(column.name, {}))
     timing = stream.timing
     return {
         **facts,
@@ -105,16 +79,12 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _format(table: Any) -> str:
-    kind = type(table).__name__
-    return {"CSVTable": "text table", "NDJSONTable": "NDJSON", "ArrowTable": "Parquet or Arrow"}.get(
-        kind, "numpy array"
-    )
+    names = {"CSVTable": "text table", "NDJSONTable": "NDJSON", "ArrowTable": "Parquet or Arrow"}
+    return names.get(type(table).__name__, "numpy array")
 
 
 def _widen(known: dict[str, Any], values: Any) -> None:
     """Extend the range of a column by new values."""
-    import numpy as np
-
     present = values[~np.isnan(values)]
     known["missing"] += len(values) - len(present)
     if present.size:
@@ -144,8 +114,8 @@ def _text(facts: dict[str, Any]) -> str:
     n_learn = len(facts["learn"])
     lines += ["", facts["problem"] or f"ccmem learn would learn from {n_learn} of {len(facts['columns'])} columns"]
     if facts["bad_rows"]:
-        many = "rows" if facts["bad_rows"] != 1 else "row"
-        lines.append(f"{facts['bad_rows']:,} {many} of {facts['rows_read']:,} cannot be read (--on-bad-row skip)")
+        bad = counted(facts["bad_rows"], "row")
+        lines.append(f"{bad} of {facts['rows_read']:,} cannot be read (--on-bad-row skip)")
     if not facts["learn"]:
         lines.append("name columns with --features, the decimal sign with --decimal, missing values with --missing")
     return "\n".join(lines)
@@ -158,7 +128,7 @@ def _layout(facts: dict[str, Any]) -> str:
         parts.append("decimal comma" if facts["decimal"] == "," else "decimal point")
         parts.append("with a line of names" if facts["header"] else "without a line of names")
         if facts["skipped_lines"]:
-            parts.append(f"{facts['skipped_lines']} line{'s' * (facts['skipped_lines'] != 1)} above the table skipped")
+            parts.append(f"{counted(facts['skipped_lines'], 'line')} above the table skipped")
         if facts["units_line"]:
             parts.append("a line of units skipped")
     read = f"{facts['rows_read']:,} rows" + (" read" if facts["rows_read"] >= LOOKED_AT else "")

@@ -12,45 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from ccmem.app.commands._models import outside_classes
+from ccmem.app.learner import Learner
+from ccmem.app.options import reading_rules
+from ccmem.app.stopping import ended_by_signals
+from ccmem.io.persistence.atomic import atomic_file
+from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.sources import format_of
+
 _IDLE_SECONDS = 0.2
-EXAMPLE = """\
-examples:
-  ccmem predict new.parquet --checkpoint memory.safetensors --out labels.parquet
-  tail -f log.ndjson | ccmem predict - --format ndjson --checkpoint memory.safetensors --units
-
-Every input row gives one output row, in order; with --on-bad-row skip, a row that cannot be answered has an empty
-answer (null in NDJSON, Parquet and Arrow), which no other row has. Columns and scaling are those of the checkpoint. If
-the input has the label column too, the share of right answers is printed.
-"""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    from ccmem.app.commands._shared import add_source_options
-
-    add_source_options(parser)
-    parser.add_argument("--checkpoint", metavar="FILE", required=True, help="what ccmem learn saved")
-    parser.add_argument(
-        "--out", metavar="FILE", default="-", help=".csv, .ndjson, .parquet or .arrow; - (default) prints CSV"
-    )
-    parser.add_argument(
-        "--model", metavar="MODULE:CLASS", help="the class, if the checkpoint holds a model of your own"
-    )
-    parser.add_argument("--units", action="store_true", help="also the unit (and block) that answers for each row")
-    parser.add_argument(
-        "--json", action="store_true", help="print the summary as JSON (to standard error if the answers are printed)"
-    )
-    parser.epilog = EXAMPLE
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict every row of the source and write the answers."""
-    import numpy as np
-
-    from ccmem.app.commands._shared import ended_by_signals, outside_classes, reading_rules
-    from ccmem.app.learner import Learner
-    from ccmem.io.streams.files import FileStream
-
     learner = Learner.load(args.checkpoint, outside_classes(args.model))
     if not learner.model.__sklearn_is_fitted__():
         raise ValueError(f"{args.checkpoint} has learned nothing yet; run ccmem learn first")
@@ -126,9 +103,6 @@ def _open_output(out: str, kinds: dict[str, type]) -> Iterator[_Output]:
     if out == "-":
         yield _CSV(sys.stdout, kinds)
         return
-    from ccmem.io.persistence.atomic import atomic_file
-    from ccmem.io.streams.sources import format_of
-
     kind = format_of(out)
     if kind not in ("csv", "ndjson", "parquet", "arrow") or out.endswith(".gz"):
         raise ValueError(f"--out {out}: answers are written as .csv, .ndjson, .parquet or .arrow")
@@ -162,8 +136,6 @@ class _NDJSON:
 
 class _Arrow:
     def __init__(self, path: Path, kind: str, kinds: dict[str, type]) -> None:
-        from ccmem.io.streams.arrow import pyarrow
-
         pa = self._pa = pyarrow()
         types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
         self._schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])

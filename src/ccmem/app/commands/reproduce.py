@@ -11,51 +11,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ccmem.app.options_more import PROTOCOLS, ROWS
 from ccmem.core.terminal import StatusLine
-
-EPILOG = """\
-examples:
-  ccmem reproduce                             MNIST if it finds a copy, else digits
-  ccmem reproduce mnist notmnist --data ~/data
-  ccmem reproduce digits --trials 3 --models ccm iwta --json
-  ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
-  ccmem reproduce mnist --rows family family-500    the family, 125 and 500 units
-  ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
-
-Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
-it stopped when it is started again.
-"""
-
-ROWS = ("paper", "tuned", "adaptive")
-PROTOCOLS = ("paper", "strict")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
-    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
-    parser.add_argument("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
-    parser.add_argument(
-        "--models", nargs="+", metavar="MODEL", help="iwta igmm art ccm mlp ccm-mlp, layers, or rivals (default: all)"
-    )
-    parser.add_argument(
-        "--rows",
-        nargs="+",
-        metavar="KIND",
-        default=list(ROWS),
-        help="paper, tuned, adaptive, readings, layers, family, family-500, rivals (default: the first three)",
-    )
-    parser.add_argument(
-        "--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help="which protocols (default: both)"
-    )
-    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
-    parser.add_argument("--out", metavar="DIR", default="results", help="where results go (default: results)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time (default: one a core)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one of --jobs")
-    parser.add_argument("--fresh", action="store_true", help="ignore results that are already there")
-    parser.add_argument("--offline", action="store_true", help="do not look for data beyond this machine")
-    parser.add_argument("--no-figures", action="store_true", help="tables only")
-    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,6 +21,7 @@ def run(options: argparse.Namespace) -> int:
     warnings.filterwarnings("ignore", "CCM cannot recall")  # the settings of the paper cause this: REPRODUCTION.md
     from ccmem.paper import experiments
     from ccmem.paper.datasets import catalogue
+    from ccmem.paper.datasets.raw import entry_of
     from ccmem.paper.experiments.protocol import Benchmark
     from ccmem.paper.experiments.runs import Results, compile_kernels, run_all
     from ccmem.paper.report import bars, comparison_for_terminal, for_terminal, headline, summary, tables, write_report
@@ -74,9 +32,8 @@ def run(options: argparse.Namespace) -> int:
     for name, value in (("--trials", options.trials), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise ValueError(f"{name} {value} is not possible; it must be at least 1")
-    unknown = [name for name in options.datasets if name not in catalogue()]
-    if unknown:
-        raise ValueError(f"unknown data set {unknown[0]!r}; there are {', '.join(catalogue())}")
+    for name in options.datasets:
+        entry_of(name)
     plan = {name: experiments.rows(name, options.models, options.rows) for name in options.datasets or ["digits"]}
     if not all(plan.values()):
         raise ValueError(
@@ -138,25 +95,17 @@ def _data(options: argparse.Namespace, say: Any, status: StatusLine) -> Any:
         finally:
             status.clear()
 
-    names = options.datasets
-    why = ""
-    if not names:
+    for name in options.datasets or ["mnist"]:
+        why = ""
         try:
-            data = loaded("mnist")
+            data = loaded(name)
         except DataSetNotFound as problem:
+            if options.datasets:
+                raise
             print(problem, file=sys.stderr)
             data, why = loaded("digits"), ", because MNIST is not to be had"
-        _announce(data, why, say)
+        say(f"Data set: {data.title}{why} ({len(data.y_train):,} training images; source: {data.source})\n")
         yield data
-        return
-    for name in names:
-        data = loaded(name)
-        _announce(data, why, say)
-        yield data
-
-
-def _announce(data: Any, why: str, say: Any) -> None:
-    say(f"Data set: {data.title}{why} ({len(data.y_train):,} training images; source: {data.source})\n")
 
 
 def _words(options: argparse.Namespace, names: list[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """The paper's experiments: rows of the tables, the protocols they run in, their trials, and tuning."""
 
-from ccmem.paper.experiments.rival_rows import rival_names, rival_row, rival_rows, rivals, tuned_rows
 from ccmem.paper.experiments.table_rows import (
     KINDS,
     TRAINING_IMAGES,
@@ -14,10 +13,15 @@ from ccmem.paper.experiments.table_rows import (
     other_rows,
     paper,
     paper_row,
+    rival_names,
+    rival_row,
+    rival_rows,
+    rivals,
     rows,
     settings,
     tuned,
     tuned_row,
+    tuned_rows,
 )
 
 __all__ = [

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import joblib
+
 from ccmem.paper.experiments.protocol import Benchmark
-
-
-def cores() -> int:
-    """Return the number of processors available to this process."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Pool(NamedTuple):
@@ -34,7 +28,7 @@ def pool_for(benchmark: Benchmark, jobs: int | None = None, dask: str | None = N
     ``dask="local"`` starts a cluster of ``jobs`` processes. A task whose worker dies is repeated.
     """
     if dask is None:
-        with ThreadPoolExecutor(jobs or cores(), thread_name_prefix="trial") as threads:
+        with ThreadPoolExecutor(jobs or joblib.cpu_count(), thread_name_prefix="trial") as threads:
             yield Pool(threads, benchmark, here=True)
         return
     from ccmem.fleet.dask import client

@@ -1,11 +1,11 @@
 """Task matrices R of a stream of tasks, under two protocols that must not be confused.
 
-**paper**   The published tables. Labels are shared by all tasks: the first, second, ... class of the task at hand
-            (digit parity on Split MNIST). Class conformity is measured with the task known: the predicted class is that
-            of the *true* task at the predicted place. A task-gated network sends the whole test pool of a task
-            through one gate (``predict_pool``).
-**strict**  What a user of a task-free learner gets: all classes compete, every sample is routed by itself, nothing
-            about tasks is known.
+**paper**   The published tables. All tasks share labels: the first, second, ... class of the current task (digit parity
+            on Split MNIST). Class conformity is measured with the task known: the predicted class is the class of the
+            *true* task at the predicted position. A task-gated network sends the whole test pool of a task through one
+            gate (``predict_pool``).
+**strict**  A task-free learner as users run it: all classes compete, every sample is routed separately, and tasks are
+            unknown.
 
 R[i, j] is the accuracy on the test samples of task j after visit i of the stream (learning task i); tasks that have not
 been visited yet are not tested (NaN). A memory never sees labels, so one pass serves both protocols.
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -103,15 +103,7 @@ class Benchmark:
         """Return the class-incremental stream of one trial, as indices into ``X``."""
         order = [label for task in self.tasks for label in task]
         stream = split_by_class(self.y[self.rows], len(self.tasks), class_order=order, random_state=seed)
-        return TaskStream(
-            self.rows[stream.indices],
-            stream.labelled,
-            stream.tasks,
-            stream.visits,
-            stream.change_points,
-            stream.sample_tasks,
-            stream.chunk_size,
-        )
+        return replace(stream, indices=self.rows[stream.indices])
 
     @property
     def places(self) -> IntArray:
@@ -174,24 +166,27 @@ def run(
     Parameters
     ----------
     model : ModalClassifier, or any classifier with ``partial_fit(X, y, classes=...)`` and ``predict``
-        One with ``predict_pool`` uses it under the paper protocol. One with ``task_ends`` knows the tasks, so that
-        shared labels tell it classes: it learns those under both protocols.
+        A classifier with ``predict_pool`` uses it under the paper protocol. A classifier with ``task_ends`` knows the
+        tasks, so it learns classes under both protocols.
     benchmark, stream
-        What to learn, in which order.
+        Data, and the order in which they are learned.
     protocols : sequence of "paper", "strict"
     watch : function, optional
         Called with the units that learned the rows of every chunk (ModalClassifier only).
     stop : function, optional
-        Asked before every chunk, with the model that learns; when it says yes, :class:`Stopped` is raised.
+        Called before every chunk with the model that learns; :class:`Stopped` is raised if it returns True.
     """
     unknown = [protocol for protocol in protocols if protocol not in PROTOCOLS]
     if unknown:
         raise ValueError(f"unknown protocol {unknown[0]!r}; there are {' and '.join(PROTOCOLS)}")
     if getattr(model, "task_ends", None) is not None or isinstance(model, ncl.Classifier):
-        return _run_told(model, benchmark, stream, protocols, stop)
+        return _run(_with_classes(model, benchmark), benchmark, stream, protocols, stop)
     if isinstance(model, ModalClassifier):
-        return _run_memory(model, benchmark, stream, protocols, watch, stop)
-    return {protocol: _run_network(model, benchmark, stream, protocol, stop) for protocol in protocols}
+        return _run(_memory(model, benchmark, watch), benchmark, stream, protocols, stop)
+    found: dict[str, Outcome] = {}
+    for protocol in protocols:
+        found |= _run(_network(model, benchmark, protocol), benchmark, stream, [protocol], stop)
+    return found
 
 
 class Clock:
@@ -207,27 +202,110 @@ class Clock:
         self.seconds += time.thread_time() - self._began
 
 
+class _Learner(NamedTuple):
+    """A model with the way it learns and predicts under the protocols."""
+
+    model: Any
+    teach: Callable[[FloatArray, IntArray], object]
+    """Learn rows and their classes, some of them ``UNLABELED``."""
+    answers: Callable[[FloatArray], dict[str, IntArray]]
+    """Return the prediction per protocol: a class if strict, a position in the task under the paper protocol."""
+
+
+def _memory(model: ModalClassifier, benchmark: Benchmark, watch: Callable[[IntArray], None] | None) -> _Learner:
+    """Return a memory with a label readout; the memory never sees labels, so one pass serves both protocols."""
+    classifier = clone(model).set_params(unlabeled=UNLABELED)
+
+    def teach(X: FloatArray, labels: IntArray) -> None:
+        winners = classifier.learn_many(X, labels)
+        if watch is not None:
+            watch(winners)
+
+    def answers(X: FloatArray) -> dict[str, IntArray]:
+        votes, classes = classifier.predict_votes(X), classifier.classes_
+        shared = np.eye(benchmark.width, dtype=np.int64)[benchmark.places[classes]]
+        return {STRICT: classes[votes.argmax(axis=1)], PAPER: (votes @ shared).argmax(axis=1)}
+
+    return _Learner(classifier, teach, answers)
+
+
+def _with_classes(model: Any, benchmark: Benchmark) -> _Learner:
+    """Return a learner that learns classes under both protocols, so one pass serves both.
+
+    For learners that know the task, and so the class; and for memories with labels, whose units have one class each,
+    as the units of a memory without labels have after the vote.
+    """
+    learner = clone(model)
+    classes = np.array(sorted(sum(benchmark.tasks, ())))
+
+    def teach(X: FloatArray, labels: IntArray) -> None:
+        labelled = labels != UNLABELED
+        if labelled.any():
+            learner.partial_fit(X[labelled], labels[labelled], classes=classes)
+
+    def answers(X: FloatArray) -> dict[str, IntArray]:
+        found = learner.predict(X)
+        return {STRICT: found, PAPER: benchmark.places[found]}
+
+    return _Learner(learner, teach, answers)
+
+
+def _network(model: Any, benchmark: Benchmark, protocol: str) -> _Learner:
+    """Return a classifier that learns the labels of one protocol."""
+    network = clone(model)
+    takes_unlabeled = "unlabeled" in network.get_params(deep=False)
+    if takes_unlabeled:
+        network.set_params(unlabeled=UNLABELED)
+    classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
+    predict = getattr(network, "predict_pool", network.predict) if protocol == PAPER else network.predict
+
+    def teach(X: FloatArray, labels: IntArray) -> None:
+        labelled = labels != UNLABELED
+        if not takes_unlabeled and not labelled.all():
+            X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
+        if len(labels):
+            targets = np.where(labelled, benchmark.places[labels], UNLABELED) if protocol == PAPER else labels
+            network.partial_fit(X, targets, classes=classes)
+
+    return _Learner(network, teach, lambda X: {protocol: predict(X)})
+
+
+def _run(
+    learner: _Learner, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str], stop: Callable[[Any], bool]
+) -> dict[str, Outcome]:
+    """Train in one pass over the stream; after each visit, test on the tasks seen so far."""
+    R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
+    predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
+    clock = Clock()
+    for visit, seen in _visits(learner, benchmark, stream, stop, clock):
+        for task in seen:
+            part = benchmark.test_parts[task]
+            answers = learner.answers(benchmark.X_test[part])
+            for protocol in protocols:
+                answer = answers[protocol]
+                if protocol == PAPER:
+                    answer = _class_at(benchmark, task, answer)
+                R[protocol][visit, task] = np.mean(answer == benchmark.y_test[part])
+                predicted[protocol][part] = answer
+    return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, learner.model, clock.seconds) for p in protocols}
+
+
 def _visits(
-    model: Any,
-    benchmark: Benchmark,
-    stream: TaskStream,
-    teach: Callable[[FloatArray, IntArray], None],
-    stop: Callable[[Any], bool],
-    clock: Clock,
+    learner: _Learner, benchmark: Benchmark, stream: TaskStream, stop: Callable[[Any], bool], clock: Clock
 ) -> Iterator[tuple[int, list[int]]]:
     """Train visit by visit; after each, yield its index and the tasks seen so far."""
     seen: set[int] = set()
     visit = 0
 
     def end() -> tuple[int, list[int]]:
-        if isinstance(model, Rival):  # some learn only when asked to predict
+        if isinstance(learner.model, Rival):  # some learn only when asked to predict
             with clock:
-                model.predict(benchmark.X_test[:1])
+                learner.model.predict(benchmark.X_test[:1])
         seen.add(stream.visits[visit])
         return visit, sorted(seen)
 
     for chunk in stream:
-        if stop(model):
+        if stop(learner.model):
             raise Stopped
         if chunk.visit != visit:
             yield end()
@@ -235,106 +313,8 @@ def _visits(
         labels = np.where(chunk.labelled, benchmark.y[chunk.indices], UNLABELED)
         rows = benchmark.X[chunk.indices]
         with clock:
-            teach(rows, labels)
+            learner.teach(rows, labels)
     yield end()
-
-
-def _run_memory(
-    model: ModalClassifier,
-    benchmark: Benchmark,
-    stream: TaskStream,
-    protocols: Sequence[str],
-    watch: Callable[[IntArray], None] | None,
-    stop: Callable[[Any], bool],
-) -> dict[str, Outcome]:
-    classifier = clone(model).set_params(unlabeled=UNLABELED)
-    places = benchmark.places
-    R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
-    predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
-
-    def teach(X: FloatArray, labels: IntArray) -> None:
-        winners = classifier.learn_many(X, labels)
-        if watch is not None:
-            watch(winners)
-
-    clock = Clock()
-    for visit, seen in _visits(classifier, benchmark, stream, teach, stop, clock):
-        for task in seen:
-            part = benchmark.test_parts[task]
-            votes = classifier.predict_votes(benchmark.X_test[part])
-            for protocol in protocols:
-                if protocol == STRICT:
-                    answer = classifier.classes_[votes.argmax(axis=1)]
-                else:
-                    shared = np.eye(benchmark.width, dtype=np.int64)[places[classifier.classes_]]
-                    answer = _class_at(benchmark, task, (votes @ shared).argmax(axis=1))
-                R[protocol][visit, task] = np.mean(answer == benchmark.y_test[part])
-                predicted[protocol][part] = answer
-    return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, classifier, clock.seconds) for p in protocols}
-
-
-def _run_network(
-    model: Any, benchmark: Benchmark, stream: TaskStream, protocol: str, stop: Callable[[Any], bool]
-) -> Outcome:
-    network = clone(model)
-    takes_unlabeled = "unlabeled" in network.get_params(deep=False)
-    if takes_unlabeled:
-        network.set_params(unlabeled=UNLABELED)
-    places = benchmark.places
-    classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
-    as_pool = protocol == PAPER and hasattr(network, "predict_pool")
-    R = np.full((len(stream.visits), len(benchmark.tasks)), np.nan)
-    predicted = np.full(len(benchmark.y_test), -1)
-
-    def teach(X: FloatArray, labels: IntArray) -> None:
-        labelled = labels != UNLABELED
-        if not takes_unlabeled and not labelled.all():
-            X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
-        if len(labels):
-            targets = np.where(labelled, places[labels], UNLABELED) if protocol == PAPER else labels
-            network.partial_fit(X, targets, classes=classes)
-
-    clock = Clock()
-    for visit, seen in _visits(network, benchmark, stream, teach, stop, clock):
-        for task in seen:
-            part = benchmark.test_parts[task]
-            X = benchmark.X_test[part]
-            answer = network.predict_pool(X) if as_pool else network.predict(X)
-            if protocol == PAPER:
-                answer = _class_at(benchmark, task, answer)
-            R[visit, task] = np.mean(answer == benchmark.y_test[part])
-            predicted[part] = answer
-    return Outcome(protocol, R, predicted, benchmark.y_test, network, clock.seconds)
-
-
-def _run_told(
-    model: Any, benchmark: Benchmark, stream: TaskStream, protocols: Sequence[str], stop: Callable[[Any], bool]
-) -> dict[str, Outcome]:
-    """Run one pass with class labels for both protocols; the paper's scores the position in the task.
-
-    For learners that know the task, and so the class; and for memories with labels, whose units have one class each,
-    as the units of a memory without labels have after the vote.
-    """
-    learner = clone(model)
-    classes = np.array(sorted(sum(benchmark.tasks, ())))
-    R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
-    predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
-
-    def teach(X: FloatArray, labels: IntArray) -> None:
-        labelled = labels != UNLABELED
-        if labelled.any():
-            learner.partial_fit(X[labelled], labels[labelled], classes=classes)
-
-    clock = Clock()
-    for visit, seen in _visits(learner, benchmark, stream, teach, stop, clock):
-        for task in seen:
-            part = benchmark.test_parts[task]
-            answer = learner.predict(benchmark.X_test[part])
-            for protocol in protocols:
-                counted = _class_at(benchmark, task, benchmark.places[answer]) if protocol == PAPER else answer
-                R[protocol][visit, task] = np.mean(counted == benchmark.y_test[part])
-                predicted[protocol][part] = counted
-    return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, learner, clock.seconds) for p in protocols}
 
 
 def _class_at(benchmark: Benchmark, task: int, places: IntArray) -> IntArray:

@@ -17,10 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
 from ccmem import __version__
@@ -32,7 +33,7 @@ from ccmem.models._blocks import BlockMemory
 from ccmem.paper.datasets import ImageData
 from ccmem.paper.experiments import Row
 from ccmem.paper.experiments.floats import floats_held
-from ccmem.paper.experiments.pools import cores, pool_for
+from ccmem.paper.experiments.pools import pool_for
 from ccmem.paper.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
 from ccmem.readout.modal import ModalClassifier
 
@@ -57,23 +58,20 @@ def run_trial(
         protocols = PROTOCOLS  # one pass serves both protocols
     outcomes = run(model, benchmark, stream, protocols, watch=watch, stop=stop)
     seconds = time.perf_counter() - began
-    tops = {protocol: getattr(outcome.model, "last_", outcome.model) for protocol, outcome in outcomes.items()}
-    memories = {
-        protocol: getattr(top, "memory_", None) for protocol, top in tops.items()
-    }  # the memory of a stack is in its last step
+    first = next(iter(outcomes.values()))
+    memory = getattr(getattr(first.model, "last_", first.model), "memory_", None)  # of a stack: that of its last step
     record: dict[str, Any] = {"seed": seed, "seconds": round(seconds, 3), "protocols": {}}
     for protocol, outcome in outcomes.items():
         record["protocols"][protocol] = {"metrics": outcome.metrics(), "R": _with_gaps(outcome.R)}
     record["microseconds"] = {p: round(1e6 * outcome.seconds / len(stream), 2) for p, outcome in outcomes.items()}
     record["floats"] = max(floats_held(outcome.model) for outcome in outcomes.values())
-    memory = next((memory for memory in memories.values() if memory is not None), None)
     if memory is not None:
         record["units"] = int(memory.n_units_)
         record["used_units"] = int((memory.win_counts_ > 0).sum())
     if isinstance(memory, BlockMemory):
         record["blocks"] = memory.n_blocks_
         record["events"] = [event.record() for event in memory.events_]
-    return record, _arrays_for_figures(next(iter(outcomes.values())), rejected)
+    return record, _arrays_for_figures(first, rejected)
 
 
 def _with_gaps(R: Any) -> list[list[float | None]]:
@@ -87,12 +85,8 @@ def _arrays_for_figures(outcome: Outcome, rejected: list[Any]) -> dict[str, Any]
     if not isinstance(classifier, ModalClassifier):
         return {}
     memory = classifier.memory_
-    kept = {
-        "prototypes": memory.prototypes_,
-        "wins": memory.win_counts_,
-        "votes": classifier.votes_,
-        "classes": classifier.classes_,
-    }
+    kept = {"prototypes": memory.prototypes_, "wins": memory.win_counts_}
+    kept |= {"votes": classifier.votes_, "classes": classifier.classes_}
     if isinstance(memory, BlockMemory):
         kept["blocks"] = memory.unit_blocks_
         kept["rejected"] = np.packbits(np.concatenate(rejected))
@@ -234,14 +228,9 @@ def versions() -> dict[str, str]:
         "ccmem": __version__,
         "source": source_digest(__name__, "ccmem.readout"),
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {cores()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {joblib.cpu_count()} cores",
     }
-    for name in ("numpy", "numba", "scikit-learn"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    return found | {name: version(name) for name in ("numpy", "numba", "scikit-learn")}
 
 
 def compile_kernels(results: Results, rows: Sequence[Row], benchmark: Benchmark) -> None:
@@ -276,13 +265,11 @@ def run_all(
     progress = Progress([row.name for row, _, _ in todo])
     with pool_for(benchmark, jobs, dask) as pool:
         ask = (lambda model: stop.is_set()) if pool.here else never
-        tasks: dict[Future[Any], tuple[Row, int]] = {
-            pool.executor.submit(run_trial, row, pool.benchmark, results.seed + trial, protocols=protocols, stop=ask): (
-                row,
-                trial,
-            )
-            for row, trial, protocols in todo
-        }
+        tasks: dict[Future[Any], tuple[Row, int]] = {}
+        for row, trial, protocols in todo:
+            seed = results.seed + trial
+            task = pool.executor.submit(run_trial, row, pool.benchmark, seed, protocols=protocols, stop=ask)
+            tasks[task] = row, trial
         pending = set(tasks)
         try:
             while pending:

@@ -1,10 +1,10 @@
-"""The experiments as data: settings of every row, tuned settings, and the published tables."""
+"""The experiments as data: settings of every row, tuned settings, published tables, and rivals at every budget."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module, resources
@@ -238,31 +238,99 @@ def _variant(row: Row, name: str, facts: Mapping[str, Any]) -> Row:
     return replace(changed(row, name, facts["parameters"]), title=facts["title"], source=facts["source"])
 
 
+def rivals() -> dict[str, Any]:
+    """Parse rivals.toml: budgets, methods and their search spaces."""
+    return _read("rivals.toml")
+
+
+def rival_names() -> list[str]:
+    """Return the names of all rows of the comparison, without budgets."""
+    return list(rivals()["rows"])
+
+
+def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool = True) -> Row:
+    """Return a method at a budget, with its tuned settings unless disabled."""
+    facts = rivals()["rows"].get(name)
+    if facts is None:
+        raise ValueError(f"unknown rival {name!r}; there are {', '.join(rival_names())}")
+    ours, told = bool(facts.get("ours", False)), "labels"
+    more = {} if budget is None else dict(facts["budgets"][budget])
+    if ours:
+        row = _ours(dataset, more.pop("of", None) or facts["of"])
+    else:
+        found = tuned().get(dataset, {}).get(_tuned_for(name, budget), {}) if tune else {}
+        source = f"{facts['source']}; {found['command']}" if found else facts["source"]
+        parameters = {**facts["parameters"], **found.get("parameters", {})}
+        row = Row(name, facts["title"], facts["model"], parameters, source=source)
+        told = model_class("TaskRival" if facts["regime"] == "own" else facts["model"]).told
+    floats = None
+    title, key = facts["title"], name
+    if budget is not None:
+        floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
+        row = changed(row, key, more if ours else {**more, "max_floats": floats})
+    standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
+    return replace(row, name=key, title=title, standing=standing)
+
+
+def tuned_rows(dataset: str, name: str) -> list[Row]:
+    """Return the untuned row at every budget that is searched."""
+    facts = rivals()["rows"].get(name, {})
+    if "search" not in facts:
+        raise ValueError(f"there is no search space for {name!r}: its settings are those of another row")
+    return [rival_row(dataset, name, budget, tune=False) for budget in facts.get("tuned_at", [None])]
+
+
+def _tuned_for(name: str, budget: str | None) -> str:
+    """Return the row whose tuning applies to a budget: the same, the next smaller or the smallest."""
+    at = rivals()["rows"][name].get("tuned_at")
+    if at is None or budget is None:
+        return name
+    sizes = rivals()["budgets"]
+    fits = [one for one in at if sizes[one] <= sizes[budget]]
+    return f"{name}-{(fits or at[:1])[-1].lower()}"
+
+
+def _ours(dataset: str, name: str) -> Row:
+    if name.endswith("-tuned"):
+        model = name.removesuffix("-tuned")
+        return tuned_row(dataset, model) or paper_row(dataset, model)
+    found = {row.name: row for row in (*other_rows("adaptive", dataset, model_names()), *layer_rows())}
+    if name not in found:
+        raise ValueError(f"there is no row {name!r} to compare with; there are {', '.join(found)}")
+    return found[name]
+
+
+def rival_rows(dataset: str, names: Iterable[str] | None = None) -> list[Row]:
+    """Return every method, or those named, at every budget."""
+    found = []
+    for name in rival_names() if names is None else names:
+        budgets = rivals()["rows"].get(name, {}).get("budgets", {None: {}})
+        found += [rival_row(dataset, name, budget) for budget in budgets]
+    return found
+
+
 def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:
     """Return the rows of a data set's tables: the paper's, then tuned ones, then variants."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
-    from ccmem.paper.experiments.rival_rows import rival_names, rival_rows
-
     asked = None if models is None else list(models)
-    layers = None if asked is None else [name for name in asked if name in settings()["layers"]]
-    family = None if asked is None else [name for name in asked if name in settings()["family"]]
-    others = [*rival_names(), *(layers or []), *(family or [])]
-    names = model_names() if asked is None else [name for name in asked if name not in others]
-    found: list[Row] = []
-    if "paper" in kinds:
-        found += [paper_row(dataset, name) for name in names]
-    if "tuned" in kinds:
-        found += [row for name in names if (row := tuned_row(dataset, name)) is not None]
-    for kind in KINDS[2:4]:
-        if kind in kinds:
-            found += other_rows(kind, dataset, names)
-    if "layers" in kinds:
-        found += layer_rows(layers)
-    for kind, size in (("family", "small"), ("family-500", "large")):
-        if kind in kinds:
-            found += family_rows(dataset, family, size)
-    if "rivals" in kinds:
-        found += rival_rows(dataset, None if asked is None else [name for name in asked if name in rival_names()])
-    return found
+
+    def chosen(known: Iterable[str]) -> list[str]:
+        """Return the names of one kind that were asked for, by default all."""
+        return list(known) if asked is None else [name for name in asked if name in known]
+
+    layers, family, others = chosen(settings()["layers"]), chosen(settings()["family"]), chosen(rivals()["rows"])
+    elsewhere = {*layers, *family, *others}
+    names = model_names() if asked is None else [name for name in asked if name not in elsewhere]
+    found: dict[str, Callable[[], list[Row]]] = {
+        "paper": lambda: [paper_row(dataset, name) for name in names],
+        "tuned": lambda: [row for name in names if (row := tuned_row(dataset, name)) is not None],
+        "adaptive": lambda: other_rows("adaptive", dataset, names),
+        "readings": lambda: other_rows("readings", dataset, names),
+        "layers": lambda: layer_rows(layers),
+        "family": lambda: family_rows(dataset, family, "small"),
+        "family-500": lambda: family_rows(dataset, family, "large"),
+        "rivals": lambda: rival_rows(dataset, others),
+    }
+    return [row for kind in KINDS if kind in kinds for row in found[kind]()]

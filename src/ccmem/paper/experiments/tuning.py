@@ -97,46 +97,54 @@ def tune(
             raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
         plan, benchmark = Plan(space, PROTOCOLS, FINALISTS, FINAL_SEEDS), Benchmark.validation(data, seed=seed)
         rows = [paper_row(data.name, model)]
-    return {
-        row.name: {**_search(row, plan, data, benchmark, count, seed, jobs, dask, say), "command": command}
-        for row in rows
-    }
+    limit = int(settings()["datasets"][data.name]["unit_limit"])
+    found = {}
+    for row in rows:
+        tried: list[dict[str, Any]] = [
+            {"parameters": picked, "scores": []} for picked in candidates(plan.space, count, seed)
+        ]
+        first, best = _search(row, plan, benchmark, limit, tried, seed, jobs, dask)
+        untuned, tuned = (float(np.mean(entry["scores"])) for entry in (first, best))
+        say(
+            f"{data.title}, {row.title}: {untuned:.4f} as it is, {tuned:.4f} tuned, "
+            f"with {best['parameters'] or 'the settings it had'}"
+        )
+        found[row.name] = {
+            "parameters": best["parameters"],
+            "validation_score": round(tuned, 4),
+            "untuned_score": round(untuned, 4),
+            "n_train": len(benchmark.rows),
+            "n_validation": len(benchmark.y_test),
+            "candidates": tried,
+            "command": command,
+        }
+    return found
 
 
 def _search(
     row: Row,
     plan: Plan,
-    data: ImageData,
     benchmark: Benchmark,
-    count: int,
+    limit: int,
+    tried: list[dict[str, Any]],
     seed: int,
     jobs: int | None,
     dask: str | None,
-    say: Callable[[str], None],
-) -> dict[str, Any]:
-    limit = int(settings()["datasets"][data.name]["unit_limit"])
-    tried: list[dict[str, Any]] = [
-        {"parameters": picked, "scores": []} for picked in candidates(plan.space, count, seed)
-    ]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Add scores to the candidates ``tried``, the first of which is untuned; return the untuned and the best one."""
 
     def run_over(pool: Pool, entries: list[dict[str, Any]], trials: range) -> None:
-        wanted = [(entry, trial) for entry in entries for trial in trials]
-        scores = [
-            pool.executor.submit(
-                score,
-                changed(row, row.name, entry["parameters"]),
-                pool.benchmark,
-                seed + 1000 + trial,
-                limit,
-                plan.protocols,
-            )
-            for entry, trial in wanted
-        ]
+        results = []
+        for entry in entries:
+            candidate = changed(row, row.name, entry["parameters"])
+            for trial in trials:
+                asked = candidate, pool.benchmark, seed + 1000 + trial, limit, plan.protocols
+                results.append((entry, pool.executor.submit(score, *asked)))
         try:
-            for (entry, _), result in zip(wanted, scores, strict=True):
+            for entry, result in results:
                 entry["scores"].append(round(result.result(), 4))
         except BaseException:
-            for result in scores:
+            for _, result in results:
                 result.cancel()
             raise
 
@@ -145,16 +153,4 @@ def _search(
         first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
         finalists = [first, *rest[: plan.n_finalists - 1]]
         run_over(pool, finalists, range(1, plan.n_seeds))
-    best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
-    say(
-        f"{data.title}, {row.title}: {np.mean(first['scores']):.4f} as it is, {np.mean(best['scores']):.4f} tuned, "
-        f"with {best['parameters'] or 'the settings it had'}"
-    )
-    return {
-        "parameters": best["parameters"],
-        "validation_score": round(float(np.mean(best["scores"])), 4),
-        "untuned_score": round(float(np.mean(first["scores"])), 4),
-        "n_train": len(benchmark.rows),
-        "n_validation": len(benchmark.y_test),
-        "candidates": tried,
-    }
+    return first, max(finalists, key=lambda entry: float(np.mean(entry["scores"])))

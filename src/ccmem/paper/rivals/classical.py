@@ -181,7 +181,7 @@ class StreamingLDA(Rival):
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         rows = X.astype(np.float64)
-        self._rule: tuple[FloatArray, FloatArray] | None = None  # computed from the sums, so not counted
+        self._rule: list[FloatArray] = []  # weights and biases for predictions: computed from the sums, not counted
         more = np.zeros((X.shape[1], X.shape[1]))
         for code in np.unique(codes):
             mine = rows[codes == code]
@@ -196,7 +196,8 @@ class StreamingLDA(Rival):
         self._sums.add(X, codes)
 
     def _answer(self, X: FloatArray) -> IntArray:
-        self._rule = self._rule or self._solve()
+        if not self._rule:
+            self._rule.extend(self._solve())
         weights, biases = self._rule
         return np.argmax(X @ weights.T + biases, axis=1)
 

@@ -127,7 +127,7 @@ class _Retrained(NetworkRival):
 
     def _prepare(self) -> None:
         self._seeds = np.random.default_rng(self.random_state).integers(2**31, size=2).tolist()
-        self._network: Network | None = None
+        self._trained: list[Network] = []  # at most one; a list, because predict must not set attributes
 
     @abstractmethod
     def _stored(self) -> tuple[FloatArray, IntArray]:
@@ -138,10 +138,11 @@ class _Retrained(NetworkRival):
         return n_weights(self.n_features_in_, self.hidden_sizes, len(self._labels)) + rows.size + len(codes)
 
     def _answer(self, X: FloatArray) -> IntArray:
-        self._network = self._network or self._trained(*self._stored())
-        return self._network.answer(X)
+        if not self._trained:
+            self._trained.append(self._train(*self._stored()))
+        return self._trained[0].answer(X)
 
-    def _trained(self, X: FloatArray, codes: IntArray) -> Network:
+    def _train(self, X: FloatArray, codes: IntArray) -> Network:
         rng = np.random.default_rng(self._seeds[0])
         network = Network(X.shape[1], self.hidden_sizes, len(self._labels), X.dtype, rng)
         for epoch in range(self.n_epochs):
@@ -186,11 +187,11 @@ class GDumb(_Retrained):
 
     def _grow(self, n_classes: int) -> None:
         self._store.shrink(self._room(n_classes))
-        self._network = None
+        self._trained = []
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         if self._store.add(X, codes):
-            self._network = None
+            self._trained = []
 
 
 @dataclass(eq=False, repr=False)
@@ -225,4 +226,4 @@ class Joint(_Retrained):
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         self._chunks.append((X.copy(), codes))
-        self._network = None
+        self._trained = []
