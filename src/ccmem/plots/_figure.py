@@ -56,6 +56,26 @@ def new_axes(ax: Any, width: float, height: float) -> Any:
     return new_figure(width, height).add_subplot(axes_class=_kinds()[1]) if ax is None else ax
 
 
+def without_frame(ax: Any, title: str | None = None, **style: Any) -> Any:
+    """Remove ticks and frame of ``ax``, set the title if there is one, and return ``ax``."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    if title is not None:
+        ax.set_title(title, **style)
+    return ax
+
+
+def note(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
+    """Write ``text`` at an offset, in points, from ``place``."""
+    ax.annotate(text, place, offset, textcoords="offset points", **style)
+
+
+def column_names(memory: Any) -> list[str]:
+    """Return the names of the columns, by default "column 0", "column 1", ..."""
+    names = getattr(memory, "feature_names_in_", None)
+    return [f"column {i}" for i in range(memory.n_features_in_)] if names is None else [str(name) for name in names]
+
+
 def memory_of(model: Any) -> Any:
     """Return the memory inside a classifier or gated network, or the memory itself."""
     return getattr(model, "memory_", model)

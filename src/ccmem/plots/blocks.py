@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.colours import GREY, INK, PALE, block_colour
-from ccmem.plots._figure import memory_of, new_figure
+from ccmem.plots._figure import column_names, memory_of, new_figure
 from ccmem.plots.grids import stretched
 
 MOST_BLOCKS, MOST_BARS = 24, 24
@@ -22,9 +22,9 @@ def blocks(
     Parameters
     ----------
     model : fitted memory with blocks, or a classifier or gated network that holds one
-        Of very many blocks the 24 with most samples are drawn.
+        At most 24 blocks are drawn, those with the most samples.
     image_shape : (height, width), optional
-        Needed for images that are not square; rows whose columns have names are never taken for images.
+        Needed for images that are not square. Rows with named columns are not drawn as images.
     title : str, optional
     figure : Figure or SubFigure to draw into, optional
 
@@ -70,14 +70,9 @@ def _images(memory: Any, shown: Any, names: list[str], shape: tuple[int, int], f
     return figure
 
 
-def _columns(memory: Any) -> list[str]:
-    names = getattr(memory, "feature_names_in_", None)
-    return [str(name) for name in names] if names is not None else [f"column {j}" for j in range(memory.n_features_in_)]
-
-
 def _bars(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
     """Draw one bar per column, scaled to the range over all blocks because units differ."""
-    columns, profiles = _columns(memory), [memory._profile(block) for block in shown.tolist()]
+    columns, profiles = column_names(memory), [memory._profile(block) for block in shown.tolist()]
     levels, spreads = (np.array([profile[part] for profile in profiles]) for part in (0, 1))
     low, high = (levels - spreads).min(axis=0), (levels + spreads).max(axis=0)
     width = np.where(high > low, high - low, 1)
@@ -110,7 +105,7 @@ def _shades(memory: Any, shown: Any, names: list[str], figure: Any) -> Any:
     axes.set_yticks(range(len(shown)), names)
     for label, block in zip(axes.get_yticklabels(), shown.tolist(), strict=True):
         label.set(color=block_colour(block), weight="bold")
-    columns = _columns(memory)
+    columns = column_names(memory)
     if len(columns) <= 40:
         axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", fontsize=8)
     else:

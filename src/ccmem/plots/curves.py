@@ -33,11 +33,11 @@ def curves(
     Parameters
     ----------
     lines : name -> (x, y)
-        Where y has two dimensions, its columns are trials: their mean is drawn, with a standard deviation to either
-        side. Points are marked unless there are many.
+        If y has two dimensions, its columns are trials: the mean is drawn with a band of one standard deviation.
+        Points are marked unless there are many.
     xlabel, ylabel, title, ax : optional
     log : bool, default=False
-        Whether x is logarithmic.
+        True for a logarithmic x axis.
     dashed : names, optional
     crossed : name -> indices of points to cross out, optional
     legend : bool, default=True

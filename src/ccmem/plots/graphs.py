@@ -8,7 +8,7 @@ import numpy as np
 
 from ccmem.core.colours import GREY, block_colour
 from ccmem.core.typing import FloatArray
-from ccmem.plots._figure import memory_of, new_axes
+from ccmem.plots._figure import memory_of, new_axes, without_frame
 
 STEPS, PULL = 200, 0.1
 """Iterations of the layout, and the share of its distance to its neighbours that a unit moves in the first one."""
@@ -40,12 +40,8 @@ def graph(model: Any, X: Any = None, *, colours: Any = None, ax: Any = None, tit
     for a, b in edges:
         ax.plot(*places[[a, b]].T, color=GREY, lw=0.8, zorder=1)
     ax.scatter(*places.T, c=[block_colour(int(group)) for group in groups], s=22, zorder=2)
-    ax.set(xticks=[], yticks=[], aspect="equal" if prototypes.shape[1] == 2 else "auto")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    if title is not None:
-        ax.set_title(title)
-    return ax
+    ax.set_aspect("equal" if prototypes.shape[1] == 2 else "auto")
+    return without_frame(ax, title)
 
 
 def components(n_units: int, edges: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray
-from ccmem.plots._figure import memory_of, new_axes, new_figure
+from ccmem.plots._figure import memory_of, new_axes, new_figure, without_frame
 
 
 def memory_grid(
@@ -27,7 +27,7 @@ def memory_grid(
     image_shape : (height, width), optional
         Needed unless the images are square.
     columns : int, optional
-        Images in a row; as many as a block has slots for a CCM, else what makes the grid about square.
+        Images in a row; by default the slots of a block, or a number that makes the grid about square.
     ax, title : optional
 
     Returns
@@ -56,13 +56,7 @@ def memory_grid(
     ax = new_axes(ax, columns * _side(columns), rows * _side(columns) + 0.3)
     ax.set_facecolor("#edf2f7")
     ax.imshow(mosaic, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    if title is not None:
-        ax.set_title(title)
-    return ax
+    return without_frame(ax, title)
 
 
 def _side(columns: int) -> float:

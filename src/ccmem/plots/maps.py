@@ -10,7 +10,7 @@ import numpy as np
 from ccmem.core.colours import INK, block_colour
 from ccmem.core.typing import FloatArray
 from ccmem.metrics.maps import neighbours
-from ccmem.plots._figure import memory_of, new_axes, new_figure
+from ccmem.plots._figure import memory_of, new_axes, new_figure, without_frame
 
 
 def map(
@@ -52,13 +52,10 @@ def map(
         for place, value in zip(places, values, strict=True):
             if value >= 0:
                 ax.text(*place, str(labels[int(value)]), ha="center", va="center", color="white", size=9)
-    ax.set(aspect="equal", xticks=[], yticks=[])
+    ax.set_aspect("equal")
     ax.set_xlim(places[:, 0].min() - 0.6, places[:, 0].max() + 0.6)
     ax.set_ylim(places[:, 1].max() + 0.7, places[:, 1].min() - 0.7)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.set_title(str(show).replace("_", "-") if title is None else title, color=INK)
-    return ax
+    return without_frame(ax, str(show).replace("_", "-") if title is None else title, color=INK)
 
 
 def component_planes(model: Any, columns: Any = None, *, title: str | None = None) -> Any:

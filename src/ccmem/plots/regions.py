@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.colours import INK, block_colour
-from ccmem.plots._figure import memory_of, new_axes
+from ccmem.plots._figure import memory_of, new_axes, without_frame
 
 POINTS = 300
 """Grid points per side at which the memory is evaluated."""
@@ -16,8 +16,8 @@ POINTS = 300
 def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = None, title: str | None = None) -> Any:
     """Draw the region of the plane that each unit wins, coloured by unit, or by block if there are several.
 
-    Units that compare by distance are dots, those that compare by direction are arrows. Where a memory has a vigilance,
-    points that no unit is similar enough to are left pale.
+    Units that compare by distance are drawn as dots, units that compare by direction as arrows. If the memory has a
+    vigilance, points where no unit is similar enough are pale.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = 
     won, shade = won.reshape(POINTS, POINTS), shade.reshape(POINTS, POINTS, 1)
     shade[:, 1:][won[:, 1:] != won[:, :-1]] = 0.0  # a white line between units
     shade[1:][won[1:] != won[:-1]] = 0.0
-    tones = np.array([_rgb(block_colour(int(colour))) for colour in colours])
+    tones = np.array([[int(block_colour(int(c))[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
     ax = new_axes(ax, 4.0, 4.2)
     ax.imshow(1 - shade * (1 - tones[won]), origin="lower", extent=(-reach, reach, -reach, reach))
     if X is not None:
@@ -71,12 +71,5 @@ def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = 
             ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": tone, "lw": 2, "shrinkA": 0})
         else:
             ax.plot(*place, "o", color=tone, mec="white", mew=1.2, ms=9)
-    ax.set(xticks=[], yticks=[], xlim=(-reach, reach), ylim=(-reach, reach))
-    ax.spines[:].set_visible(False)
-    if title is not None:
-        ax.set_title(title, fontsize=11)
-    return ax
-
-
-def _rgb(colour: str) -> list[float]:
-    return [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    return without_frame(ax, title, fontsize=11)

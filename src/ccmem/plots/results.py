@@ -17,15 +17,8 @@ def task_matrix(R: Any, *, task_names: Sequence[str] | None = None, ax: Any = No
     ax.imshow(R, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     for (row, column), value in np.ndenumerate(R):
         if not np.isnan(value):
-            ax.text(
-                column,
-                row,
-                f"{value:.2f}",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if value < 0.6 else "black",
-            )
+            colour = "white" if value < 0.6 else "black"
+            ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
     names = list(task_names) if task_names is not None else [str(task + 1) for task in range(R.shape[1])]
     ax.set_xticks(range(R.shape[1]), names, fontsize=8)
     ax.set_yticks(range(R.shape[0]), [str(visit + 1) for visit in range(R.shape[0])], fontsize=8)
@@ -78,8 +71,7 @@ def accuracy_chart(
     ax.set_yticks(places, names)
     ax.set_xlim(0, 1.1)
     ax.set_xlabel("ACC")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     if title is not None:
         ax.set_title(title)
     return ax

@@ -10,7 +10,7 @@ import numpy as np
 from ccmem.core.colours import ALARM, GREY, INK, PALE, SIGNS, block_colour
 from ccmem.core.times import format_time
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.plots._figure import memory_of, new_figure
+from ccmem.plots._figure import column_names, memory_of, new_figure, note
 from ccmem.plots.grids import stretched
 
 WORDS, ARROWS, MARKS = 14, 60, 160
@@ -19,6 +19,8 @@ MOST_LABELS = 30
 MOST_COLUMNS = 12
 """Largest number of columns drawn."""
 _THUMBNAILS = 24
+_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
+"""Background of text that is drawn over lines."""
 
 
 def timeline(
@@ -40,14 +42,14 @@ def timeline(
     model : fitted memory with blocks, or a classifier or gated network that holds one
     changes : steps at which the stream really changed, optional
         Drawn as dotted lines.
-    alarm : array, one value a step, optional
-        Drawn beneath, against its limit.
-    rejected : array of bool, one value a step, optional
-        Which steps a CCM rejected; the alarm is made from it.
-    evidence : array, one value a step, or True, optional
-        Evidence for a change in multiples of its threshold, drawn beneath; True draws the evidence of the events alone.
+    alarm : array, one value per step, optional
+        Drawn below the blocks, with its limit.
+    rejected : array of bool, one value per step, optional
+        True at the steps that a CCM rejected; the alarm is computed from it.
+    evidence : array, one value per step, or True, optional
+        Evidence for a change in multiples of its threshold, drawn below; True draws only the evidence of the events.
     stream : array of the rows, optional
-        Drawn above: as images if that is what they are, else a line a column.
+        Drawn above the blocks: as images if the rows are images, otherwise one line per column.
     image_shape : (height, width), optional
         Needed for images that are not square.
     title : str, optional
@@ -75,9 +77,8 @@ def timeline(
     lanes_high = min(6.0, max(1.2, 0.55 * n_blocks))
     rows, shape = _rows_of(stream, image_shape)
     stream_high = 0.75 if shape is not None or rows is None else 0.35 + 0.13 * min(rows.shape[1], MOST_COLUMNS)
-    heights = (
-        [stream_high] * (rows is not None) + [lanes_high] + [0.75] * ((alarm is not None) + (evidence is not None))
-    )
+    n_below = (alarm is not None) + (evidence is not None)
+    heights = [stream_high] * (rows is not None) + [lanes_high] + [0.75] * n_below
     figure = new_figure(11, sum(heights) + 1.0) if figure is None else figure
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     for panel in panels:
@@ -112,19 +113,18 @@ def draw_lanes(axes: Any, memory: Any) -> None:
     events = [event for event in memory.events_ if event.from_block != event.to_block]  # skip events of columns
     rows, n_blocks = memory.n_samples_seen_, _n_blocks(memory)
     names = getattr(memory, "block_names_", {})
-    first = events[0].from_block if events else getattr(memory, "task_pointer_", 0)
+    start_block = events[0].from_block if events else getattr(memory, "task_pointer_", 0)
     edges = [0, *(event.step for event in events), rows]
-    used = [first, *(event.to_block for event in events)]
+    used = [start_block, *(event.to_block for event in events)]
     stretches: dict[int, list[tuple[int, int]]] = {}
     for block, start, stop in zip(used, edges[:-1], edges[1:], strict=True):
         stretches.setdefault(block, []).append((start, stop - start))
     thick = 0.5 if n_blocks <= MOST_LABELS else 0.9
     many = len(events) > MARKS
     for block, parts in stretches.items():
-        axes.broken_barh(
-            [(parts[0][0], rows - parts[0][0])], (block - 0.07, 0.14), color=block_colour(block), alpha=0.22
-        )
-        axes.broken_barh(parts, (block - thick / 2, thick), color=block_colour(block), linewidth=0.5 if many else 0)
+        colour, first = block_colour(block), parts[0][0]
+        axes.broken_barh([(first, rows - first)], (block - 0.07, 0.14), color=colour, alpha=0.22)
+        axes.broken_barh(parts, (block - thick / 2, thick), color=colour, linewidth=0.5 if many else 0)
     for kind, (mark, _, colour, words) in SIGNS.items():
         some = [event for event in memory.events_ if event.kind == kind]
         if kind.startswith("column") and not some:
@@ -161,58 +161,34 @@ def _draw_arrows(axes: Any, events: Any, colour: str, words: str | None, bold: b
     for event in events:
         down = event.to_block > event.from_block
         gap = 0.3 if down else -0.3
-        axes.annotate(
-            "",
-            (event.step, event.to_block - gap),
-            (event.step, event.from_block + gap),
-            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0},
-        )
+        arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+        ends = (event.step, event.to_block - gap), (event.step, event.from_block + gap)
+        axes.annotate("", *ends, arrowprops=arrow)
         if words is not None and event.step < 0.93 * rows:
-            middle = (event.from_block + event.to_block) / 2 + (
-                0.5 if (event.from_block + event.to_block) % 2 == 0 else 0
-            )
-            axes.annotate(
-                words,
-                (event.step, middle),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                color=colour,
-                weight="bold" if bold else "normal",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
-            )
+            total = event.from_block + event.to_block
+            middle = total / 2 + (0.5 if total % 2 == 0 else 0)  # between two lanes
+            style = {"fontsize": 9, "color": colour, "weight": "bold" if bold else "normal"}
+            note(axes, words, (event.step, middle), (5, 0), va="center", bbox=_WHITE, **style)
 
 
 def _draw_columns(axes: Any, memory: Any, events: Any, mark: str, colour: str) -> None:
     """Draw lost and recovered columns as markers above the current lane, with names if there are few."""
-    names = getattr(memory, "feature_names_in_", None)
+    names = column_names(memory)
     steps, heights = [event.step for event in events], [event.to_block - 0.38 for event in events]
     axes.plot(steps, heights, mark, color=colour, mec="white", markersize=8)
     for event, height in zip(events if len(events) <= WORDS else (), heights, strict=False):
-        name = f"column {event.column}" if names is None else str(names[event.column])
-        white = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
-        place = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(_short(name), (event.step, height), **place, fontsize=8, color=colour, bbox=white)
+        text = _short(names[event.column])
+        note(axes, text, (event.step, height), (7, 0), va="center", fontsize=8, color=colour, bbox=_WHITE)
 
 
 def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
-    width = max(1, len(alarm) // 4000)  # more points than pixels would only slow down drawing
-    peaks = np.maximum.reduceat(alarm, np.arange(0, len(alarm), width))
-    axes.fill_between(np.arange(len(peaks)) * width, peaks, color=ALARM, step="mid", linewidth=0.6, alpha=0.85)
+    steps, peaks = _peaks(alarm)
+    axes.fill_between(steps, peaks, color=ALARM, step="mid", linewidth=0.6, alpha=0.85)
     top = float(max(peaks.max(), 1))
     if limit:
         axes.axhline(limit, color=ALARM, linewidth=0.9, linestyle=":")
-        axes.annotate(
-            "limit",
-            (1.0, limit),
-            (0, 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right",
-            color=ALARM,
-            fontsize=9,
-        )
+        right = {"xycoords": ("axes fraction", "data"), "ha": "right"}
+        note(axes, "limit", (1.0, limit), (0, 2), **right, color=ALARM, fontsize=9)
         top = max(top, float(limit))
     axes.set(ylim=(0, top * 1.3), yticks=[])
     axes.set_ylabel("alarm", color=ALARM, weight="bold", rotation=0, ha="right", va="center")
@@ -224,20 +200,12 @@ def _draw_evidence(axes: Any, memory: Any, evidence: FloatArray | None) -> None:
     events = [event for event in memory.events_ if event.changes_block]
     axes.set_yscale("function", functions=(_evidence_height, _evidence_at))
     if evidence is not None:
-        width = max(1, len(evidence) // 4000)  # more points than pixels only make a picture slow
-        peaks = np.maximum.reduceat(np.nan_to_num(evidence), np.arange(0, len(evidence), width))
-        axes.fill_between(np.arange(len(peaks)) * width, peaks, color=ALARM, linewidth=0.6, alpha=0.45)
+        axes.fill_between(*_peaks(np.nan_to_num(evidence)), color=ALARM, linewidth=0.6, alpha=0.45)
     axes.vlines([e.step for e in events], 0, [e.evidence or 1.0 for e in events], color=ALARM, linewidth=2)
     for event in events if len(events) <= WORDS else ():
-        axes.annotate(
-            f"{event.evidence or 1.0:.2g}",
-            (event.step, event.evidence or 1.0),
-            (4, -2),
-            textcoords="offset points",
-            va="bottom",
-            color=ALARM,
-            fontsize=9,
-        )
+        evidence_here = event.evidence or 1.0
+        place = (event.step, evidence_here)
+        note(axes, f"{evidence_here:.2g}", place, (4, -2), va="bottom", color=ALARM, fontsize=9)
     axes.axhline(1, color=ALARM, linewidth=0.9, linestyle=":")
     top = max([4.0, *(1.6 * event.evidence for event in events)])
     axes.set(ylim=(0, top), yticks=[1, top**0.8], yticklabels=["threshold", "evidence"])
@@ -245,6 +213,12 @@ def _draw_evidence(axes: Any, memory: Any, evidence: FloatArray | None) -> None:
     for label, size, weight in zip(axes.get_yticklabels(), (9, 10), ("normal", "bold"), strict=True):
         label.set(fontsize=size, fontweight=weight)
     axes.spines["bottom"].set(visible=True, color=PALE)
+
+
+def _peaks(values: Any) -> tuple[Any, Any]:
+    """Return at most about 4,000 steps and the largest value from each to the next: more points only slow drawing."""
+    steps = np.arange(0, len(values), max(1, len(values) // 4000))
+    return steps, np.maximum.reduceat(values, steps)
 
 
 def _evidence_height(evidence: FloatArray) -> FloatArray:

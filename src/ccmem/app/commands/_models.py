@@ -81,7 +81,7 @@ def class_name(word: str) -> str:
     """Return the class name for a word of the command line, which may be an alias or the class name itself."""
     if ":" in word:
         return word.rpartition(":")[2]
-    return registry.COMMAND_WORDS.get(word.lower(), word)
+    return registry.COMMAND_WORDS.get(word.lower().removesuffix("-mlp"), word)  # gated-mlp is the word gated
 
 
 def outside_classes(name: str | None) -> list[Any]:

@@ -83,56 +83,42 @@ class _Run:
         self.whole = True  # True if the model has learned complete chunks only, so that it may be saved
         self.running_since: tuple[float, int] | None = None  # time and rows after the first chunk: excludes compilation
         self.saved_at = self.began_at = self.ended_at = time.monotonic()
+        self.learner, self.is_new = self._learner()
+        self.stream = self._stream()
+        self.events: EventsFile | None = None
+        self.alerts: Alerts | None = None
 
     def go(self) -> int:
-        args = self.args
-        learner, new = self._learner()
-        columns = learner.columns
-        stream = FileStream(
-            args.sources,
-            features=args.features or feature_names(learner),
-            label=args.label,
-            format=args.format,
-            on_bad_row=args.on_bad_row,
-            resume=learner.progress,
-            columns=columns,
-            skip_seen=args.skip_seen,
-            chunk_rows=min(args.every, 65_536),
-            accept_last_line=args.accept_last_line,
-            missing=learner.takes_missing,
-            rules=reading_rules(args),
-        )
-        check_apart(args, stream.files)
-        if args.again:
-            stream.forget(stream.files)
-        events = EventsFile(args.events, learner.events, args.checkpoint) if args.events else None
-        alerts = Alerts(args.alert) if args.alert else None
-        try:
-            if new or (events is not None and events.mark() != learner.events):
-                self._save(learner, stream, events)  # a crash after this point resumes from exactly this state
+        """Learn, save and report; return the exit code."""
+        args, learner = self.args, self.learner
+        with contextlib.ExitStack() as opened:
+            if args.events:
+                self.events = EventsFile(args.events, learner.events, args.checkpoint)
+                opened.callback(self.events.close)
+            if args.alert:
+                self.alerts = Alerts(args.alert)
+                opened.callback(self.alerts.close)
+            if self.is_new or (self.events is not None and self.events.mark() != learner.events):
+                self._save()  # a crash after this point resumes from exactly this state
             before = learner.rows
             problem: BaseException | None = None
-            page = self._page(learner, stream)
+            page = self._page()
             try:
                 with self._signals():
-                    self._learn(learner, stream, events, alerts)
+                    self._learn()
             except (SourceError, OSError) as raised:
                 if self.signal is None:  # Ctrl-C also ends the sender, so a partial last line is no error
                     problem = raised
             if self.whole:  # after a partial chunk or a lost event, the previous checkpoint stays valid
-                self._save(learner, stream, events)
-        finally:
-            if events is not None:
-                events.close()
-            if alerts is not None:
-                alerts.close()
+                self._save()
         if problem is not None:
             if learner.rows > before and self.whole and not isinstance(problem, OSError):
                 saved = " and saved" if args.checkpoint else ""
                 problem.args = (f"{problem} ({learner.rows - before:,} rows before that were learned{saved})",)
             raise problem
-        self._report(learner, stream, learner.rows - before)
+        self._report(learner.rows - before)
         if page is not None and self.signal is None:
+            self.events = None  # closed; the page may still save block names
             page.stay()
         if self.signal is not None:
             return _STOPPING[signal.Signals(self.signal)]
@@ -150,26 +136,34 @@ class _Run:
             return 10 if self.kinds["new_block"] else 11
         return 0
 
-    def _page(self, learner: Learner, stream: FileStream) -> RunPage | None:
+    def _stream(self) -> FileStream:
+        args, learner = self.args, self.learner
+        stream = FileStream(
+            args.sources,
+            features=args.features or feature_names(learner),
+            label=args.label,
+            format=args.format,
+            on_bad_row=args.on_bad_row,
+            resume=learner.progress,
+            columns=learner.columns,
+            skip_seen=args.skip_seen,
+            chunk_rows=min(args.every, 65_536),
+            accept_last_line=args.accept_last_line,
+            missing=learner.takes_missing,
+            rules=reading_rules(args),
+        )
+        check_apart(args, stream.files)
+        if args.again:
+            stream.forget(stream.files)
+        return stream
+
+    def _page(self) -> RunPage | None:
         """Open the live page if ``--watch`` was given, otherwise return None."""
         if not self.args.watch:
             return None
-        from ccmem.app.commands.watch import RunPage
+        from ccmem.app.commands.watch import RunPage  # most runs have no page
 
-        return RunPage(learner, self.args, lambda: self._save(learner, stream, None))
-
-    def _new_model(self) -> Any:
-        return build_model(self.args.model or DEFAULT_MODEL, self.args.param, self.args.label is not None)
-
-    def _new_learner(self) -> Learner:
-        args = self.args
-        if args.shapes and args.window is None:
-            raise ValueError("--shapes describes windows of a signal; add --window auto, or --window N")
-        if args.window is not None and args.label is not None:
-            raise ValueError("--window learns from signals without labels; leave out --label")
-        layer = ShapeLayer if args.shapes else WindowLayer
-        front = None if args.window is None else layer(args.window)
-        return Learner(self._new_model(), args.scale or "none", front)
+        return RunPage(self.learner, self.args, self._save)
 
     def _learner(self) -> tuple[Learner, bool]:
         """Load the learner from the checkpoint and check it against the options, or build a new one."""
@@ -184,21 +178,32 @@ class _Run:
         check_against(learner, args)
         return learner, False
 
-    def _learn(self, learner: Learner, stream: FileStream, events: EventsFile | None, alerts: Alerts | None) -> None:
+    def _new_learner(self) -> Learner:
         args = self.args
+        if args.shapes and args.window is None:
+            raise ValueError("--shapes describes windows of a signal; add --window auto, or --window N")
+        if args.window is not None and args.label is not None:
+            raise ValueError("--window learns from signals without labels; leave out --label")
+        layer = ShapeLayer if args.shapes else WindowLayer
+        front = None if args.window is None else layer(args.window)
+        model = build_model(args.model or DEFAULT_MODEL, args.param, args.label is not None)
+        return Learner(model, args.scale or "none", front)
+
+    def _learn(self) -> None:
+        args, learner, stream = self.args, self.learner, self.stream
         places, bad_before = RowPlaces(), learner.bad_rows
 
         def on_event(event: Event) -> None:
             self.kinds[event.kind] += 1
             self.latest.append(event)
-            if events is None and alerts is None:
+            if self.events is None and self.alerts is None:
                 return
             names = getattr(learner.memory, "block_names_", {})
             record = {**event_record(event, names, stream.columns), **places.of(event)}
-            if events is not None:
-                events.write(record)
-            if alerts is not None and event.changes_block:
-                alerts.send(str(event), record)
+            if self.events is not None:
+                self.events.write(record)
+            if self.alerts is not None and event.changes_block:
+                self.alerts.send(str(event), record)
 
         learner.on_event(on_event)
         progress = ProgressLine(StatusLine(not args.quiet))
@@ -218,7 +223,7 @@ class _Run:
                 due = self.unsaved_rows >= args.every or now - self.saved_at >= args.every_seconds
                 learner.bad_rows = bad_before + stream.bad_rows
                 if self.unsaved_rows and due:
-                    self._save(learner, stream, events)
+                    self._save()
                 progress.show(learner, self.latest[-1] if self.latest else None, now)
                 if self.signal is not None:
                     return
@@ -230,18 +235,18 @@ class _Run:
             progress.clear()
             self.ended_at = time.monotonic()
 
-    def _rate(self, learner: Learner) -> int | None:
+    def _rate(self) -> int | None:
         """Return rows per second after the first chunk, or None if no rows followed it."""
-        if self.running_since is None or learner.rows == self.running_since[1]:
+        if self.running_since is None or self.learner.rows == self.running_since[1]:
             return None
-        return round((learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
+        return round((self.learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
 
-    def _save(self, learner: Learner, stream: FileStream, events: EventsFile | None) -> None:
+    def _save(self) -> None:
         if self.args.checkpoint is not None:
-            learner.progress = stream.progress
-            if events is not None:
-                learner.events = events.mark()
-            learner.save(self.args.checkpoint)
+            self.learner.progress = self.stream.progress
+            if self.events is not None:
+                self.learner.events = self.events.mark()
+            self.learner.save(self.args.checkpoint)
         self.unsaved_rows, self.saved_at = 0, time.monotonic()
 
     @contextlib.contextmanager
@@ -262,8 +267,9 @@ class _Run:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def _report(self, learner: Learner, stream: FileStream, rows: int) -> None:
-        args, memory = self.args, learner.memory
+    def _report(self, rows: int) -> None:
+        args, learner, stream = self.args, self.learner, self.stream
+        memory = learner.memory
         seconds = self.ended_at - self.began_at
         if self.signal is not None:
             self.why = signal.Signals(self.signal).name
@@ -279,7 +285,7 @@ class _Run:
             "bad_rows": stream.bad_rows,
             "files": sum(file != "-" for file in stream.files),
             "seconds": round(seconds, 3),
-            "rows_per_second": self._rate(learner),
+            "rows_per_second": self._rate(),
             "units": memory.n_units_ if memory is not None else None,
             "blocks": getattr(memory, "n_blocks_", None),
             "events": self.kinds.total(),

@@ -28,6 +28,10 @@ class KeptMemory:
     rejected: Any = None
     unit_blocks_: IntArray | None = None
 
+    @property
+    def n_features_in_(self) -> int:
+        return self.prototypes_.shape[1]
+
     @classmethod
     def read(cls, path: Path, trial: Mapping[str, Any], n_samples: int) -> KeptMemory | None:
         """Load a memory that a run saved, or None if the model has none."""
