@@ -296,9 +296,9 @@ def _only_at_the_end(name: str) -> Any:
 
     save = _Run._save
 
-    def last(self: Any, learner: Any, *more: Any) -> None:
-        if self.signal is not None or learner.rows == 0:
-            save(self, learner, *more)
+    def last(self: Any) -> None:
+        if self.signal is not None or self.learner.rows == 0:
+            save(self)
 
     return last
 

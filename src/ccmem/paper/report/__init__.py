@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from ccmem.io.persistence.atomic import write_whole
-from ccmem.paper.report.headline import bars, headline
 from ccmem.paper.report.page import page
 from ccmem.paper.report.tables import Cell, Line, Table, summary, tables
-from ccmem.paper.report.text import comparison_for_markdown, comparison_for_terminal, for_markdown, for_terminal
+from ccmem.paper.report.text import (
+    bars,
+    comparison_for_markdown,
+    comparison_for_terminal,
+    for_markdown,
+    for_terminal,
+    headline,
+)
 
 __all__ = [
     "Cell",

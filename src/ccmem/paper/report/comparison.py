@@ -11,6 +11,7 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS, STRICT
+from ccmem.paper.report.tables import mean_and_std
 
 HEAD = ("model", "given", "floats held", "ACC strict", "BWT strict", "ACC paper", "µs a sample", "trials")
 
@@ -61,20 +62,16 @@ def _contender(name: str, row: Mapping[str, Any]) -> Contender:
     cells = {protocol: found for protocol, found in every.items() if found}  # some trials have one protocol only
     matrices = {p: np.mean([np.array(cell["R"], np.float64) for cell in found], axis=0) for p, found in cells.items()}
     return Contender(
-        name,
-        row["title"],
-        facts["family"],
-        facts["title"],
-        facts["regime"],
-        facts["told"],
-        facts["budget"],
-        facts["ours"],
-        max(trial["floats"] for trial in trials),
-        {protocol: _spread([cell["metrics"]["ACC"] for cell in found]) for protocol, found in cells.items()},
-        {protocol: _spread([cell["metrics"]["BWT"] for cell in found]) for protocol, found in cells.items()},
-        {protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
-        _quickest([trial["microseconds"] for trial in trials]),
-        "/".join(str(count) for count in dict.fromkeys(len(found) for found in reversed(cells.values()))),
+        name=name,
+        title=row["title"],
+        family_title=facts["title"],
+        **{key: facts[key] for key in ("family", "regime", "told", "budget", "ours")},
+        floats=max(trial["floats"] for trial in trials),
+        accuracy={p: mean_and_std([cell["metrics"]["ACC"] for cell in found]) for p, found in cells.items()},
+        transfer={p: mean_and_std([cell["metrics"]["BWT"] for cell in found]) for p, found in cells.items()},
+        over_time={protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
+        microseconds=_quickest([trial["microseconds"] for trial in trials]),
+        n_trials="/".join(str(count) for count in dict.fromkeys(len(found) for found in reversed(cells.values()))),
     )
 
 
@@ -84,28 +81,16 @@ def _quickest(trials: Sequence[Mapping[str, float]]) -> float:
     return float(min(trial[protocol] for trial in trials if protocol in trial))
 
 
-def _spread(values: Sequence[float]) -> tuple[float, float | None]:
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
-
-
 def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the comparison as table lines: one-pass learners first, then those given tasks or all data."""
     found: list[tuple[str, ...]] = []
     for regime in ("one pass", "own", "all data"):
         for one in contenders(result):
             if one.regime == regime:
-                found.append(
-                    (
-                        f"{one.title}{' (ours)' if one.ours else ''}",
-                        one.told,
-                        f"{one.floats:,}",
-                        _figure(one.accuracy.get(STRICT)),
-                        _figure(one.transfer.get(STRICT)),
-                        _figure(one.accuracy.get(PAPER)),
-                        f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}",
-                        one.n_trials,
-                    )
-                )
+                measured = (one.accuracy.get(STRICT), one.transfer.get(STRICT), one.accuracy.get(PAPER))
+                cost = f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}"
+                title = one.title + " (ours)" * one.ours
+                found.append((title, one.told, f"{one.floats:,}", *map(_figure, measured), cost, one.n_trials))
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, STRICT
 from ccmem.paper.report.comparison import Contender, contenders, front
-from ccmem.plots._figure import BLUE, GREEN, GREY, ORANGE, new_figure
+from ccmem.plots._figure import BLUE, GREEN, GREY, ORANGE, new_figure, note
 
 OURS = (BLUE, "#63b3ed", GREEN, ORANGE, "#0f766e")
 THEIRS = ("#6b46c1", "#b83280", "#744210", "#718096", "#c53030", "#d69e2e", "#4a5568", "#9f7aea", "#d53f8c", "#319795")
@@ -68,17 +68,14 @@ def _name_those_below(ax: Any, below: Mapping[str, Sequence[str]]) -> None:
 
 def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
     free = [one for one in found if one.regime == "one pass"] or found
-    asked = [
-        one for one in free if not one.ours
-    ] or free  # memories and task-aware learners run under both protocols anyway
+    asked = [one for one in free if not one.ours] or free  # ours and task-aware learners run under both protocols
     ran = [protocol for protocol in (STRICT, PAPER) if any(protocol in one.accuracy for one in asked)]
     figure = new_figure(5.6 * len(ran) + 1.9, 5.2)
     panels = figure.subplots(1, len(ran), squeeze=False)[0]
     for ax, protocol in zip(panels, ran, strict=True):
         for family, (colour, mark, ours) in styles.items():
-            line = sorted(
-                (one for one in found if one.family == family and protocol in one.accuracy), key=lambda one: one.floats
-            )
+            mine = (one for one in found if one.family == family and protocol in one.accuracy)
+            line = sorted(mine, key=lambda one: one.floats)
             if not line:
                 continue
             if line[0].regime == "all data":
@@ -109,10 +106,7 @@ def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, boo
         ax.set_ylabel("ACC")
         values = [value for _, value in points]
         ax.set_ylim(max(0.0, float(np.quantile(values, 0.15)) - 0.12), 1.0)
-        ax.set_title(f"{title}, {protocol} protocol", fontsize=11)
-        ax.grid(True, which="major", color="#e2e8f0", linewidth=0.8)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
+        _dress(ax, f"{title}, {protocol} protocol")
         below: dict[str, list[str]] = {}
         for one in found:
             if one.accuracy.get(protocol, (1.0, None))[0] < ax.get_ylim()[0]:
@@ -160,10 +154,7 @@ def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, 
     ax.set_ylim(max(0.0, min((end for end in ends if end >= LEAST), default=LEAST) - 0.05), 1.01)
     low = {one.title: [f"{end:.2f} at the end"] for one, end in zip(shown, ends, strict=True) if end < LEAST}
     _name_those_below(ax, low)
-    ax.set_title(f"{title}, strict protocol", fontsize=11)
-    ax.grid(True, color="#e2e8f0", linewidth=0.8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    _dress(ax, f"{title}, strict protocol")
     figure.legend(loc="outside right center", fontsize=8, frameon=False)
     return figure
 
@@ -186,9 +177,7 @@ def _cost(found: Sequence[Contender], title: str) -> Any:
         for value, shift, side in ((min(values), -8, "right"), (max(values), 8, "left")):
             if side == "left" or max(values) > 1.3 * min(values):
                 text = f"{value:.0f}" if value >= 10 else f"{value:.1f}"
-                ax.annotate(
-                    text, (value, place), (shift, 0), textcoords="offset points", fontsize=7, va="center", ha=side
-                )
+                note(ax, text, (value, place), (shift, 0), fontsize=7, va="center", ha=side)
     ax.set_yticks(range(len(lines)), [line[0].family_title for line in lines], fontsize=8)
     for label, line in zip(ax.get_yticklabels(), lines, strict=True):
         label.set_color(BLUE if line[0].ours else INK)
@@ -197,8 +186,12 @@ def _cost(found: Sequence[Contender], title: str) -> Any:
     low, high = ax.get_xlim()
     ax.set_xlim(low / 1.5, high * 1.5)
     ax.set_xlabel("µs of processor time a sample (ours in blue; marks grow with the budget)")
-    ax.set_title(f"{title}: cost of learning", fontsize=11)
-    ax.grid(True, axis="x", color="#e2e8f0", linewidth=0.8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    _dress(ax, f"{title}: cost of learning", axis="x")
     return figure
+
+
+def _dress(ax: Any, title: str, axis: str = "both") -> None:
+    """Set the title, a grid and an open frame."""
+    ax.set_title(title, fontsize=11)
+    ax.grid(True, axis=axis, color="#e2e8f0", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)

@@ -15,6 +15,7 @@ from ccmem.core.typing import FloatArray, IntArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
 from ccmem.paper.report.comparison_figures import draw_comparison
+from ccmem.paper.report.tables import mean_and_std
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,11 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
     for tuned, which in ((False, "with the paper's settings"), (True, "tuned")):
         grids = {rows[row]["title"]: memory for row, memory in kept.items() if row.endswith(experiments.TUNED) == tuned}
         if grids:
-            slots = {_slots(memory.unit_blocks_) for memory in grids.values() if memory.unit_blocks_ is not None}
+            blocks = [memory.unit_blocks_ for memory in grids.values() if memory.unit_blocks_ is not None]
+            slots = {int(np.bincount(numbers).max()) for numbers in blocks}
             figure = plots.memories(grids, shape, columns=max(slots, default=25))
-            blocks = " A CCM has one block of slots to a row." if len(slots) == 1 else ""
-            caption = f"Memories after the last task, {which} (first trial).{blocks}"
+            layout = " A CCM has one block of slots to a row." if len(slots) == 1 else ""
+            caption = f"Memories after the last task, {which} (first trial).{layout}"
             yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
     for protocol in run:
         matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values() if _has(row, protocol)}
@@ -106,14 +108,9 @@ def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> I
                 yield row_name, memory
 
 
-def _slots(blocks: IntArray) -> int:
-    """Return the slots of a block."""
-    return int(np.bincount(blocks).max())
-
-
 def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:
-    values = [trial["protocols"][protocol]["metrics"]["ACC"] for trial in row["trials"].values()]
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    mean, std = mean_and_std([trial["protocols"][protocol]["metrics"]["ACC"] for trial in row["trials"].values()])
+    return mean, std or 0.0
 
 
 def _mean_matrix(row: Mapping[str, Any], protocol: str) -> FloatArray:

@@ -9,9 +9,8 @@ from html import escape
 from typing import Any
 
 from ccmem.paper.report.comparison import HEAD, by_budget, comparison_lines
-from ccmem.paper.report.headline import headline
 from ccmem.paper.report.tables import Table, tables
-from ccmem.paper.report.text import COMPARED, MEASURED, compared, measured, verdicts
+from ccmem.paper.report.text import headline, parts_of
 
 STYLE = """
 :root { color-scheme: light; --line: #e2e8f0; --soft: #f7fafc; --text: #1a202c; --dim: #4a5568; }
@@ -73,7 +72,7 @@ def page(
 
 def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, bytes]]) -> str:
     about = result["dataset"]
-    tasks = " | ".join(_task(about, task) for task in about["tasks"])
+    tasks = " | ".join(" ".join(about["class_names"][label] for label in task) for task in about["tasks"])
     notes = "".join(f"<li>{escape(note)}</li>" for note in about["notes"])
     parts = [
         f'<h2 id="{name}">{escape(about["title"])}</h2>',
@@ -87,18 +86,13 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
     parts += [_table(table) for table in tables(result)]
     comparison = comparison_lines(result)
     if comparison:
-        parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT]
-        parts += [
-            "<p>ACC, strict protocol, by budget of floats:</p>",
-            _lines(by_budget(result)),
-            _lines([HEAD, *comparison]),
-        ]
+        parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT, "<p>ACC, strict protocol, by budget of floats:</p>"]
+        parts += [_lines(by_budget(result)), _lines([HEAD, *comparison])]
     parts += [_figure(*figure) for figure in figures[1:]]
     if not figures:
         parts.append('<p class="note">No figures: they need matplotlib, <code>pip install matplotlib</code>.</p>')
-    rows = [("row", "settings", "where from")] + [
-        (row["title"], json.dumps(row["settings"]), row["source"]) for row in result["rows"].values()
-    ]
+    rows = [("row", "settings", "where from")]
+    rows += [(row["title"], json.dumps(row["settings"]), row["source"]) for row in result["rows"].values()]
     parts.append(f"<details><summary>Settings of every row</summary>{_lines(rows, wrap=True)}</details>")
     facts = {"versions": result["versions"], "sha256": about["sha256"], "first seed": result["base_seed"]}
     parts.append("<details><summary>Versions, checksums, seeds</summary>")
@@ -112,18 +106,10 @@ def _figure(caption: str, png: bytes) -> str:
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _task(about: Mapping[str, Any], task: Sequence[int]) -> str:
-    return " ".join(about["class_names"][label] for label in task)
-
-
 def _table(table: Table) -> str:
     parts = [f"<h3>{escape(table.title)}</h3>", f'<p class="note">{escape("; ".join(table.notes))}.</p>']
-    twins = compared(table)
-    if twins:
-        parts += [_lines([COMPARED, *twins]), f"<p><b>{escape(verdicts(table))}.</b></p>"]
-    rest = measured(table, only_new=bool(twins))
-    if rest:
-        parts.append(_lines([MEASURED, *rest]))
+    for lines, note in parts_of(table):
+        parts += [_lines(lines), *([f"<p><b>{escape(note)}.</b></p>"] if note else [])]
     return "\n".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +122,7 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
     trials = [trial for trial in row["trials"].values() if protocol in trial["protocols"]]
     cells = []
     for metric in METRICS:
-        values = np.array([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
-        mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
+        mean, std = mean_and_std([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
         printed = _printed(dataset, name).get(metric) if protocol == PAPER else None
         verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
         cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
@@ -141,6 +140,11 @@ def _printed(dataset: str, name: str) -> Mapping[str, Any]:
     facts, family = experiments.paper(), _family(name)
     found: Mapping[str, Any] = facts.get(dataset, {}) if family is None else facts["quoted"][family]
     return found.get(name if family is None else dataset, {})
+
+
+def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean and the standard deviation, None for the deviation of a single value."""
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _range(values: list[int]) -> str:
