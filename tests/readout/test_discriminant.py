@@ -18,8 +18,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CheckpointError, DiscriminantClassifier, load
 from ccmem.kernels.jit import JIT_ENABLED
-from ccmem.readout import _rule, _statistics
+from ccmem.readout import _sums
 from naive.discriminant import naive
+
+def scores(clf, X):
+    return clf._state.scores(X, clf._settings(), [])
+
 
 Sums = functools.partial(DiscriminantClassifier, forgetting="none")
 
@@ -62,7 +66,7 @@ def test_scores_equal_those_of_the_naive_twin(n, d, n_classes, n_axes, own_share
     settings = {"n_axes": n_axes, "own_share": own_share, "ridge": ridge, "buffer_rows": buffer_rows}
     clf = Sums(**settings).partial_fit(X, y)
     expected = naive(X, y, Q, **settings)
-    found = clf._score(Q)
+    found = scores(clf, Q)
     np.testing.assert_allclose(differences(found), differences(expected), rtol=5e-3, atol=5e-3 * (1 + expected.max()))
 
 
@@ -88,7 +92,7 @@ def test_no_order_is_forgotten(order):
     places = {"sorted": np.argsort(y), "reversed": np.argsort(-y), "shuffled": np.arange(400)}[order]
     clf = Sums(8).partial_fit(X[places], y[places])  # all axes are kept: nothing is dropped
     joint = Sums(8, buffer_rows=400).partial_fit(X, y)
-    np.testing.assert_allclose(differences(clf._score(X)), differences(joint._score(X)), rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(differences(scores(clf, X)), differences(scores(joint, X)), rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose(clf.means_, [X[y == c].mean(axis=0) for c in range(3)], atol=1e-5)
     np.testing.assert_array_equal(clf.class_counts_, np.bincount(y))
 
@@ -148,7 +152,7 @@ def test_probabilities_are_calibrated():
     clf = Sums(10).partial_fit(X[:1200], y[:1200])
     p, truth = clf.predict_proba(X[1200:]), y[1200:]
     assert clf.temperature_ > 1  # many correlated columns: plain posteriors are too sure
-    plain = clf._score(X[1200:].astype(np.float32)) / 2
+    plain = scores(clf, X[1200:].astype(np.float32)) / 2
     plain = np.exp(plain.min(axis=1, keepdims=True) - plain)
     plain /= plain.sum(axis=1, keepdims=True)
     loss, plain_loss = (-np.log(q[np.arange(len(q)), truth]).mean() for q in (p, plain))
@@ -170,7 +174,7 @@ def test_parameters_of_the_rule_may_change_those_of_the_shape_may_not():
     clf.predict(X)
     clf.set_params(own_share=0.9, ridge=0.5)
     fresh = Sums(2, own_share=0.9, ridge=0.5).partial_fit(X, y)
-    np.testing.assert_allclose(clf._score(X), fresh._score(X))
+    np.testing.assert_allclose(scores(clf, X), scores(fresh, X))
     clf.set_params(n_axes=3)
     with pytest.raises(ValueError, match="n_axes from 2 to 3 cannot change"):
         clf.partial_fit(X, y)
@@ -298,15 +302,15 @@ def test_the_temperature_is_sought_on_a_grid_and_its_certainty_is_the_curvature_
     X, y = rng.normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
     X[y == 1, 0] += 1.0
     model = Sums(2, buffer_rows=16).partial_fit(X[:8], y[:8])
-    assert model._state.counters[_statistics.SCORED_AT] == 0
+    assert model._state.counters[_sums.SCORED_AT] == 0
     model.partial_fit(X[8:16], y[8:16])
-    assert model._state.counters[_statistics.SCORED_AT] == 16  # as soon as the buffer is full
+    assert model._state.counters[_sums.SCORED_AT] == 16  # as soon as the buffer is full
     model.partial_fit(X[16:], y[16:])
     state = model._state
     state.buffer[:], state.buffer_codes[:] = X[:16], y[:16]
     state.calibration[:] = before, certainty = 0.3, 2.0
-    rule = _rule.make_rule(model._copied_without_buffer(), float(model.own_share), float(model.ridge))
-    found = _rule.scores(rule, X[:16]).astype(float) / 2
+    rule = _sums.make_rule(model._state.copied(with_buffer=False), float(model.own_share), float(model.ridge))
+    found = rule.scores(X[:16]).astype(float) / 2
 
     def answers(t):
         weights = np.exp(-(found - found.min(axis=1, keepdims=True)) / np.exp(t))
@@ -319,5 +323,5 @@ def test_the_temperature_is_sought_on_a_grid_and_its_certainty_is_the_curvature_
     best = min((best + step / 200 for step in range(-10, 11)), key=cost)
     mean = (answers(best) * found).sum(axis=1, keepdims=True)
     curvature = (answers(best) * (found - mean) ** 2).sum() / np.exp(best) ** 2
-    model._calibrate()
+    state._calibrate(model._settings())
     np.testing.assert_allclose(model._state.calibration, [best, 0.75 * certainty + curvature], rtol=1e-5)

@@ -10,6 +10,8 @@ import pytest
 from sklearn.base import clone
 
 from ccmem import CheckpointError, DiscriminantClassifier, load
+from ccmem.kernels import discriminant as kernels
+from ccmem.kernels import neighbours
 from ccmem.readout import _following as following
 from ccmem.river import MemoryClassifier
 
@@ -96,6 +98,42 @@ def test_classes_that_are_absent_are_not_forgotten():
     clf = DiscriminantClassifier().partial_fit(X[order], y[order])
     assert np.mean(clf.predict(X) == y) > 0.95
     assert clf.class_counts_.tolist() == np.bincount(y).tolist()
+
+
+def test_classes_of_several_clouds_are_told_apart_by_their_nearest_rows():
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [4.0, 4.0], [0.0, 4.0], [4.0, 0.0]])  # two clouds of each class, crosswise
+    cloud = rng.integers(4, size=800)
+    X, y = centres[cloud] + 0.5 * rng.normal(size=(800, 2)), cloud // 2
+    clf = DiscriminantClassifier().partial_fit(X[:600], y[:600])
+    assert np.mean(clf.predict(X[600:]) == y[600:]) > 0.98
+    gaussians = clf._state.forecasters[kernels.SHORT, : len(following.WINDOWS)]
+    assert clf._state.forecasters[kernels.SHORT, -1] > gaussians.max() + 1
+
+
+def test_scores_of_the_neighbours_equal_their_definition():
+    X, y = rows(300, d=3)
+    y[y == 2] = np.where(np.arange((y == 2).sum()) < 3, 2, 0)  # one class has fewer rows than neighbours
+    state = DiscriminantClassifier().partial_fit(X, y)._state
+    inverse, found = np.array([1.0, 4.0, 0.25]), np.empty(3)
+    space = np.empty(following.KEPT_ROWS), np.empty((3, neighbours.NEIGHBOURS)), np.empty(3, np.int64)
+    neighbours.neighbour_scores(X[0], 300, inverse, state.kept, state.kept_labels, *space, found)
+    for c in range(3):
+        squares = np.sort(((X[y == c] - X[0]) ** 2) @ inverse)[: neighbours.NEIGHBOURS] + neighbours.NEAREST
+        expected = np.log(len(squares) / (y == c).sum()) - 1.5 * np.log(squares.mean())
+        assert found[c] == pytest.approx(expected)
+
+
+def test_kept_rows_are_the_latest_and_classes_share_the_room(monkeypatch):
+    monkeypatch.setattr(following, "KEPT_ROWS", 30)
+    X, y = rows(400)
+    y[:200], y[200:] = 0, 1 + y[200:] % 2
+    state = DiscriminantClassifier().partial_fit(X, y)._state
+    np.testing.assert_array_equal(np.bincount(state.kept_labels[neighbours.CODE]), [10, 10, 10])
+    latest = np.sort(np.concatenate([np.flatnonzero(y == c)[-10:] for c in range(3)]))
+    order = np.argsort(state.kept_labels[neighbours.AGE])
+    np.testing.assert_array_equal(state.kept_labels[neighbours.AGE][order], latest)
+    np.testing.assert_array_equal(state.kept.T[order], X[latest])
 
 
 def test_units_and_offsets_of_columns_do_not_matter():
@@ -202,7 +240,9 @@ DAMAGE = {
     "weights": lambda f: {**f, "weights": 0 * f["weights"]},
     "last": lambda f: {**f, "counters": {**f["counters"], "last": 9}},
     "archive": lambda f: {**f, "counters": {**f["counters"], "archive": 7}},
-    "evidence": lambda f: {**f, "evidence": -f["evidence"] + 1},
+    "evidence": lambda f: {**f, "forecasters": -f["forecasters"] + 1},
+    "kept codes": lambda f: {**f, "kept_labels": f["kept_labels"] + np.array([[3], [0]])},
+    "kept ages": lambda f: {**f, "kept_labels": f["kept_labels"] + np.array([[0], [200]])},
 }
 
 

@@ -1,4 +1,4 @@
-"""Export and import of a network's state. Kernels use values of the state as indices, so the import checks all."""
+"""Validation of stored states, and export and import of networks. Kernels use values of the state as indices."""
 
 from __future__ import annotations
 
@@ -28,6 +28,39 @@ _ARRAYS = (
 )
 
 
+def check_classes(owner: str, classes: Any, unlabeled: Any) -> None:
+    """Raise ValueError unless ``classes`` are sorted and distinct, and ``unlabeled`` is None, text or a number."""
+    check_vector("classes_", classes)
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError(f"{owner}: its classes are not sorted and distinct")
+    if not (unlabeled is None or isinstance(unlabeled, (str, int, float))):
+        raise ValueError(f"{owner}: unlabeled is neither text nor a number")
+
+
+def checked_arrays(
+    owner: str, fields: dict[str, Any], like: dict[str, Any], may_be_infinite: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return copies of the arrays in ``fields``; ValueError unless they have the shapes and types of those in ``like``.
+
+    Counters are stored by name, so a dictionary is read as an array of integers.
+    """
+    arrays = {}
+    for name, wanted in like.items():
+        array = fields[name]
+        if isinstance(array, dict):
+            if not all(type(count) is int and -1 <= count < 2**62 for count in array.values()):
+                raise ValueError(f"{owner}: its counters are damaged")
+            array = np.array(list(array.values()), np.int64)
+        if not (isinstance(array, np.ndarray) and array.shape == wanted.shape and array.dtype == wanted.dtype):
+            raise ValueError(f"{owner}: {name} is not an array of {wanted.dtype} of shape {wanted.shape}")
+        if array.dtype.kind == "f" and (
+            np.isnan(array).any() or (np.isinf(array).any() and name not in may_be_infinite)
+        ):
+            raise ValueError(f"{owner}: {name} holds NaN or infinity")
+        arrays[name] = aligned(array)
+    return arrays
+
+
 def export_network(net: OnlineNetwork) -> dict[str, Any]:
     """Return the learned state of ``net`` without its memory: arrays, counters by name, classes."""
     if net._shape() != net._began_with:
@@ -51,14 +84,10 @@ def import_network(
     """
     owner = type(net).__name__
     net._check_settings()
-    if not (net.unlabeled is None or isinstance(net.unlabeled, (str, int, float))):
-        raise ValueError(f"{owner}: unlabeled is neither text nor a number")
     arrays, counts, classes = fields["state"], fields["counters"], fields["classes_"]
     check_names(owner, arrays, _ARRAYS)
     check_names(owner, counts, _COUNTERS)
-    check_vector("classes_", classes)
-    if not np.array_equal(np.unique(classes), classes):
-        raise ValueError(f"{owner}: its classes are not sorted and distinct")
+    check_classes(owner, classes, net.unlabeled)
     if type(n_features) is not int or n_features < 1:
         raise ValueError(f"{owner}: n_features_in_={n_features!r} is not a number of columns")
     sizes = np.array([n_features, *net.hidden_sizes], np.int64)
@@ -71,24 +100,19 @@ def import_network(
     parameters = arrays["parameters"]
     dtype = parameters.dtype if isinstance(parameters, np.ndarray) and parameters.dtype == np.float32 else np.float64
     n_kept = 2 * (net._undo() > 0)
-    layout: dict[str, tuple[tuple[int, ...], Any]] = {
-        "parameters": ((n_weights,), dtype),
-        "velocity": ((0 if optimizer == SGD else n_weights,), dtype),
-        "power": ((n_weights if optimizer == ADAM else 0,), dtype),
-        "gates": ((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
-        "steps": ((n_blocks,), np.int64),
-        "class_rows": ((len(classes),), np.int64),
-        "membership": ((1 + n_blocks, len(classes)), np.bool_),
-        "kept": ((n_kept, n_weights), dtype),
-        "kept_membership": ((n_kept, len(classes)), np.bool_),
-        "seed": ((2,), np.int64),
+    like = {
+        "parameters": np.empty(n_weights, dtype),
+        "velocity": np.empty(0 if optimizer == SGD else n_weights, dtype),
+        "power": np.empty(n_weights if optimizer == ADAM else 0, dtype),
+        "gates": np.empty((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
+        "steps": np.empty(n_blocks, np.int64),
+        "class_rows": np.empty(len(classes), np.int64),
+        "membership": np.empty((1 + n_blocks, len(classes)), np.bool_),
+        "kept": np.empty((n_kept, n_weights), dtype),
+        "kept_membership": np.empty((n_kept, len(classes)), np.bool_),
+        "seed": np.empty(2, np.int64),
     }
-    for name, (shape, kind) in layout.items():
-        array = arrays[name]
-        if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == kind):
-            raise ValueError(f"{owner}: {name} is not an array of {np.dtype(kind)} of shape {shape}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{owner}: {name} holds NaN or infinity")
+    arrays = checked_arrays(owner, arrays, like)
     if not np.array_equal(np.sort(arrays["class_rows"]), np.arange(len(classes))):
         raise ValueError(f"{owner}: its output units do not belong to its classes")
     if min(arrays["seed"].min(), arrays["steps"].min(initial=0)) < 0:
@@ -103,7 +127,6 @@ def import_network(
         raise ValueError(f"{owner}: its counters are damaged")
     if counts["current"] >= n_blocks:
         raise ValueError(f"{owner}: its block in use is none of its {n_blocks} blocks")
-    arrays = {**arrays, "parameters": aligned(parameters)}
     net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
     net._began_with = net._shape()
     net.classes_ = classes

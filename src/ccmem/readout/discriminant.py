@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.base.estimator import SavedEstimator
 from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
 from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, reading
@@ -43,22 +44,18 @@ from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, undone_on_error
 from ccmem.kernels.discriminant import EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
-from ccmem.readout import _following as following
-from ccmem.readout._following import Following
+from ccmem.readout._following import Following, Settings
 from ccmem.readout._reject import check_reject, rejected
-from ccmem.readout._rule import SCORED_TOGETHER
-from ccmem.readout._statistics import COUNTERS, SEEN, TAUGHT, Statistics, new_statistics, with_classes
-from ccmem.readout._sums import RunningSums, softmax
+from ccmem.readout._saved import check_classes
+from ccmem.readout._sums import SEEN, TAUGHT, Sums
 
 FEW_COLUMNS = 32
 """Largest number of columns for which forgetting is chosen by evidence; each row then costs d^3 / 6 steps per class."""
-_NUMPY_BUFFERS = 25_000
-"""Floats that numpy allocates to convert arrays piece by piece."""
 _LARGEST = 1e70
 """Largest absolute value allowed with few columns: its fourth power is still finite."""
 
 
-class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Discriminant analysis for streams: tracks drift if columns are few; the order of classes causes no forgetting.
 
     For informative features: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network, sensor readings,
@@ -111,7 +108,7 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
     _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes")
-    _state: Statistics | Following
+    _state: Sums | Following
     _made: list[Any]
     """Cached rule of the running sums and its parameters; computed on demand, dropped when rows are learned."""
     classes_: Any
@@ -202,44 +199,34 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
         known = classes[:0] if first else self.classes_
         places = np.searchsorted(classes, known.astype(classes.dtype))
         if first:
-            follows = self.forgetting == "auto" and rows.shape[1] <= FEW_COLUMNS
-            if self.autoregressive and not follows:
+            kind = self._kind(rows.shape[1])
+            if self.autoregressive and kind is Sums:
                 raise ValueError(
                     f"DiscriminantClassifier: autoregressive=True needs forgetting='auto' and at most {FEW_COLUMNS} "
                     f"columns; there are {rows.shape[1]}"
                 )
-            state = (
-                following.new_following(rows.shape[1])
-                if follows
-                else new_statistics(rows.shape[1], int(self.n_axes), int(self.buffer_rows))
-            )
+            state = kind.new(rows.shape[1], int(self.n_axes), int(self.buffer_rows))
         else:
             state = self._state
-        if isinstance(state, Following):
-            self._state = following.with_more_classes(state, places, len(classes))
-        else:
-            self._state = with_classes(state, places, len(classes))
+        self._state = state.with_classes(places, len(classes))
         self.classes_, self._began_with = classes, self._shape()
         self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> None:
-        if isinstance(self._state, Following):
-            settings = float(self.own_share), float(self.ridge), float(self.n_axes)
-            following.learn_rows(self._state, rows, codes, settings, self._prior_mode())
-        else:
-            self._learn_sums(rows, codes)
+        self._made = []
+        self._state.learn(rows, codes, self._settings())
 
-    def _prior_mode(self) -> int:
-        return PREVIOUS if self.autoregressive else STREAM if self.priors == "stream" else EQUAL
+    def _settings(self) -> Settings:
+        priors = PREVIOUS if self.autoregressive else STREAM if self.priors == "stream" else EQUAL
+        return Settings(float(self.own_share), float(self.ridge), int(self.n_axes), priors)
+
+    def _kind(self, n_features: int) -> type[Sums] | type[Following]:
+        return Following if self.forgetting == "auto" and n_features <= FEW_COLUMNS else Sums
 
     @learning
     def _widen(self, n_features: int) -> None:
         """Add columns that were 0 in all earlier rows."""
-        if not isinstance(self._state, Following):
-            raise ValueError(
-                "DiscriminantClassifier: without forgetting, or with many columns, none can be added later"
-            )
-        self._state = following.with_more_columns(self._state, n_features)
+        self._state = self._state.with_columns(n_features)
         self.n_features_in_ = n_features
 
     # Reading -----------------------------------------------------------------------------------------------------
@@ -292,40 +279,30 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
 
     def _answers_to_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return class probabilities of validated rows, and squared distances to the nearest class if available."""
-        if isinstance(self._state, Following):
-            return following.probabilities(self._state, rows, self._prior_mode())
-        found = self._score(rows)
-        if self.priors == "stream":
-            with np.errstate(divide="ignore"):  # a class that was announced but never seen has log prior -inf
-                found = found - 2.0 * self.temperature_ * np.log(self._state.counts / max(self._state.counts.sum(), 1))
-        return softmax(-found / (2.0 * self.temperature_)), None
+        if not self._made:
+            self._check_settings()
+        return self._state.probabilities(rows, self._settings(), self._made)
 
     @property
     @reading
     def class_counts_(self) -> IntArray:
         """Number of rows of each class."""
         self._require_start()
-        return self._taken_in().counts.copy()
+        state = self._state
+        return state.counts.copy() if isinstance(state, Following) else state.copied(with_buffer=True).counts
 
     @property
     @reading
     def means_(self) -> FloatArray:
         """Mean of the rows of each class, an array of shape (n_classes, n_features_in_)."""
         self._require_start()
-        state = self._taken_in()
-        return state.means[:, 0].T.copy() if isinstance(state, Following) else state.classes[:, 0]
-
-    def _taken_in(self) -> Statistics | Following:
-        return self._state if isinstance(self._state, Following) else self._copied_without_buffer(taken_in=True)
+        return self._state.class_means
 
     @property
     def temperature_(self) -> float:
-        """Temperature that divides the scores; with several forecasters, that of the one with the largest weight."""
+        """Temperature that divides the scores; with several forecasters, that of the Gaussian with most weight."""
         self._require_start()
-        if isinstance(self._state, Following):
-            n = len(following.WINDOWS) + int(self._state.counters[following.ARCHIVE])
-            return float(np.exp(self._state.calibration[self._state.evidence[0, :n].argmax(), 0]))
-        return float(np.exp(self._state.calibration[0]))
+        return self._state.temperature
 
     @property
     def n_floats_(self) -> int:
@@ -337,19 +314,10 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
     def working_floats_(self) -> int:
         """Number of temporary floats needed to learn or predict, in units of float32.
 
-        An upper bound: a copy of the state (to undo a chunk that fails), a copy of the sums, and the largest of adding
-        the buffer, rotating axes and scoring a few rows.
+        An upper bound: a copy of the state, to undo a chunk that fails, and the temporary arrays.
         """
         self._require_start()
-        state = self._state
-        if isinstance(state, Following):
-            return 2 * state.means.size
-        n_classes, n_rows, d = state.classes.shape
-        taken_in = 2 * (len(state.buffer) + n_rows) * d
-        scored = SCORED_TOGETHER * (d + 3 * n_classes * n_rows)
-        copied = sum(array.nbytes for array in arrays_in(vars(self).values())) // 4
-        sums = state.scatter.size + state.classes.size
-        return copied + sums + max(taken_in, 6 * n_rows * d, scored) + _NUMPY_BUFFERS
+        return sum(array.nbytes for array in arrays_in(vars(self).values())) // 4 + self._state.working_floats
 
     @property
     def n_samples_seen_(self) -> int:
@@ -368,17 +336,15 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
     def _check(self, X: Any) -> FloatArray:
         """Return ``X`` as validated rows of the state's type; raise without changing the state."""
         if self.__sklearn_is_fitted__():
-            follows = isinstance(self._state, Following)
             with np.errstate(over="ignore"):
-                rows = check_rows(self, X, np.float64 if follows else np.float32)
+                rows = check_rows(self, X, self._state.dtype())
         else:
             with columns_kept_on_error(self):
                 rows = check_rows(self, X, None)
-                follows = self.forgetting == "auto" and rows.shape[1] <= FEW_COLUMNS
                 with np.errstate(over="ignore"):
-                    rows = rows.astype(np.float64 if follows else np.float32, copy=False)
+                    rows = rows.astype(self._kind(rows.shape[1]).dtype(), copy=False)
                 check_finite(rows)
-        if follows and abs(rows).max() > _LARGEST:
+        if rows.dtype == Following.dtype() and abs(rows).max() > _LARGEST:
             row, column = np.argwhere(abs(rows) > _LARGEST)[0]
             raise ValueError(
                 f"Input X contains {rows[row, column]} at row {row}, column {column}, which is too large for powers "
@@ -405,21 +371,32 @@ class DiscriminantClassifier(RunningSums, ClassifierMixin, BaseEstimator):  # ty
     def _export(self) -> dict[str, Any]:
         names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
         self._check_settings()
-        fields = {name: array for name, array in self._state._asdict().items() if name != "counters"}
-        counters = following.COUNTERS if isinstance(self._state, Following) else COUNTERS
+        state = self._state
+        fields = {name: array for name, array in state._asdict().items() if name != "counters"}
         return {
             **fields,
-            "counters": dict(zip(counters, self._state.counters.tolist(), strict=True)),
+            "counters": dict(zip(state.counter_names(), state.counters.tolist(), strict=True)),
             "classes_": self.classes_,
             "n_features_in_": int(self.n_features_in_),
             **names,
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.readout._saved_statistics import check_statistics
+        from ccmem.base.storage import check_names, check_vector
 
-        check_parameters(type(self).__name__, self._rules, vars(self))
-        self._state, self.classes_, self._made = check_statistics(self, fields), fields["classes_"], []
+        name = type(self).__name__
+        check_parameters(name, self._rules, vars(self))
+        kind = Following if "scatters" in fields else Sums
+        check_names(name, fields, (*kind._fields, "classes_", "n_features_in_"), ("feature_names_in_",))
+        check_names(name, fields["counters"], kind.counter_names())
+        classes, d = fields["classes_"], fields["n_features_in_"]
+        check_classes(name, classes, self.unlabeled)
+        if type(d) is not int or d < 1 or kind is not self._kind(d):
+            raise ValueError(f"{name}: n_features_in_={d!r} does not fit its sums")
+        if "feature_names_in_" in fields:
+            check_vector("feature_names_in_", fields["feature_names_in_"], d)
+        empty = kind.new(d, int(self.n_axes), int(self.buffer_rows)).with_classes(np.empty(0, np.int64), len(classes))
+        self._state, self.classes_, self._made = kind.checked(name, fields, empty), classes, []  # type: ignore[arg-type]
         self._began_with = self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
