@@ -129,10 +129,8 @@ def models(width: int, n_tasks: int) -> dict[str, Callable[[int], Any]]:
     small, large = 550 * width, (width // 2 + 64 + 220) * width
     found: dict[str, Callable[[int], Any]] = {
         "memory, 125 units": memory(125),
-        "memory, 125 units, 8 winners": memory(125, n_winners=8),
         "memory, 500 units": memory(500),
-        "memory, 500 units, 8 winners": memory(500, n_winners=8),
-        "memory, 500 units, shared metric, 8 winners": memory(500, n_winners=8, metric="shared"),
+        "memory, 500 units, own metric": memory(500, metric="own"),
         "discriminant": lambda seed: DiscriminantClassifier(),
         "nearest class mean": lambda seed: NearestMean(),
         "nearest class mean, cosine": lambda seed: NearestMean("cosine"),
@@ -242,9 +240,10 @@ def validate(name: str) -> None:
     for rate in (1e-4, 3e-4, 1e-3, 3e-3):
         replay = Replay((64,), learning_rate=rate, max_floats=550 * benchmark.X.shape[1], random_state=0)
         print("rate", rate, trial(replay, benchmark, 0), flush=True)
-    for winners in (1, 3, 8, 16):
-        model = ModalClassifier(AdaptiveCCM(n_slots=100), n_winners=winners)
-        print("winners", winners, trial(model, benchmark, 0), flush=True)
+    for metric in ("own", "shared"):
+        for winners in (1, 5, 8, 16):
+            model = ModalClassifier(AdaptiveCCM(n_slots=100), n_winners=winners, metric=metric)
+            print("metric", metric, "winners", winners, trial(model, benchmark, 0), flush=True)
 
 
 def report() -> None:

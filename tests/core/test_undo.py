@@ -70,7 +70,7 @@ def test_running_sums_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     model = DiscriminantClassifier(buffer_rows=64, forgetting="none").partial_fit(regimes(0), y)
     before = model.to_bytes()
     for n in range(3):
-        monkeypatch.setattr(_sums, "take_in_buffer", Interrupted(_sums.take_in_buffer, n))
+        monkeypatch.setattr(_sums, "add_products", Interrupted(_sums.add_products, n))
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(regimes(1), y + 1)
         monkeypatch.undo()

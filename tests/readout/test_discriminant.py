@@ -21,6 +21,7 @@ from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.readout import _sums
 from naive.discriminant import naive
 
+
 def scores(clf, X):
     return clf._state.scores(X, clf._settings(), [])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load
 from ccmem.core.codes import MOVE, REMOVE
 from ccmem.kernels.votes import count_votes
+from ccmem.readout.metric import SharedMetric
 from zoo import ALL, assert_same, seeded, snapshot
 
 X4 = np.array([[0.0], [10.0], [1.0], [9.0]])
@@ -278,68 +281,89 @@ def turned(n=600, seed=0):
     return X, (group % 3 + group // 3) % 2
 
 
-def test_a_shared_metric_discounts_what_varies_within_units():
-    rng = np.random.default_rng(0)
-    y = np.arange(640) % 2
-    X = rng.normal(size=(640, 2)) @ [[1.4, 1.4], [0.1, -0.1]] + np.array([[0.0, 0.0], [1.0, 0.0]])[y]
-    memory = IncrementalWTA(n_units=2, init=np.array([[0.0, 0.0], [1.0, 0.0]]), learning_rate=1e-6)
-    own, shared = (ModalClassifier(memory, metric=metric).partial_fit(X, y) for metric in ("own", "shared"))
+def streaks(n, d=40, seed=0):
+    """Return rows whose classes differ in few columns, while one other direction varies most."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    X = 5.0 + 0.3 * rng.normal(size=(n, d)) + np.outer(2.0 * rng.normal(size=n), np.sin(np.arange(d)))
+    X[np.arange(n), y] += 2.5
+    return X, y
+
+
+def test_a_shared_metric_discounts_what_varies_within_classes_and_evidence_chooses_it():
+    X, y = streaks(1500)
+    own, auto, shared = (
+        ModalClassifier(AdaptiveCCM(), metric=metric).partial_fit(X[:1200], y[:1200])
+        for metric in ("own", "auto", "shared")
+    )
     np.testing.assert_array_equal(own.memory_.prototypes_, shared.memory_.prototypes_)
     np.testing.assert_array_equal(own.votes_, shared.votes_)
-    assert own.score(X, y) < 0.75
-    assert shared.score(X, y) > 0.8
-    assert shared.n_floats_ == own.n_floats_ + 3 + 64 + 2
-    assert shared.working_floats_ > 0
+    assert shared.score(X[1200:], y[1200:]) > own.score(X[1200:], y[1200:]) + 0.1
+    np.testing.assert_array_equal(auto.predict_proba(X[1200:]), shared.predict_proba(X[1200:]))
+    assert shared.n_floats_ == own.n_floats_
+    assert auto.n_floats_ == own.n_floats_ + 64 * 41 + 4
+    assert shared.working_floats_ > own.working_floats_ == 0
+    noise = ModalClassifier(AdaptiveCCM()).partial_fit(np.abs(X[:600]), np.arange(600) % 2)  # labels mean nothing
+    assert not noise._evidence.prefers_shared
 
 
-def test_a_shared_metric_is_the_covariance_of_deviations():
-    from ccmem.readout.packed import diagonal
+@pytest.mark.parametrize("by_distance", [False, True])
+def test_a_shared_metric_equals_its_definition(by_distance):
+    rng = np.random.default_rng(0)
+    units, votes, rows = rng.normal(size=(7, 5)), rng.integers(0, 9, size=(7, 3)), rng.normal(size=(4, 5))
+    found = SharedMetric.of(units, votes, by_distance).scores(rows)
+    if not by_distance:
+        units, rows = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (units, rows))
+    means, total = votes.T @ units / votes.sum(axis=0)[:, np.newaxis], votes.sum()
+    B = (
+        sum(votes[u, c] * np.outer(units[u] - means[c], units[u] - means[c]) for u in range(7) for c in range(3))
+        / total
+    )
+    inverse = np.linalg.inv(B + 2.0 * np.trace(B) / 5 * np.eye(5))
+    z, x = (a - votes.sum(axis=1) @ units / total for a in (units, rows))
+    products, squares = x @ inverse @ z.T, np.einsum("ij,jk,ik->i", z, inverse, z)
+    lengths = np.einsum("ij,jk,ik->i", x, inverse, x)[:, np.newaxis]
+    scale = 2.0 * np.trace(B) / 5  # distances are in units of the ridge
+    expected = (
+        np.sqrt(scale * (lengths + squares - 2 * products)) if by_distance else products / np.sqrt(lengths * squares)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
-    X, y = turned(70)
-    clf = ModalClassifier(IncrementalWTA(n_units=5), metric="shared")
-    sums, scatter = np.zeros(4), []
-    for k in range(0, 64, 32):
-        clf.partial_fit(X[k : k + 32], y[k : k + 32])
-        deviations = X[k : k + 32] - clf.memory_.prototypes_[clf.memory_.predict(X[k : k + 32])]
-        sums += (deviations**2).sum(axis=0)
-        scatter.append(deviations)
-    clf.partial_fit(X[64:], y[64:])
-    np.testing.assert_allclose(clf._metric.scatter[diagonal(4)], sums, rtol=1e-4)
-    C = sum(d.T @ d for d in scatter) / 64
-    B = np.linalg.inv(C + 0.02 * np.trace(C) / 4 * np.eye(4))
-    difference = X[:10, np.newaxis] - clf.memory_.prototypes_
-    expected = np.sqrt(np.einsum("ruk,kl,rul->ru", difference, B, difference))
-    np.testing.assert_allclose(clf._metric.distances(X[:10], clf.memory_.prototypes_), expected, rtol=1e-3, atol=1e-3)
 
-
-@pytest.mark.parametrize("model", [IncrementalWTA(n_units=5), AdaptiveCCM(n_slots=3, max_units=8)], ids=repr)
-def test_a_shared_metric_does_not_depend_on_how_a_stream_is_cut(model, tmp_path):
-    X, y = turned(150)
-    whole, cut = (ModalClassifier(model, metric="shared") for _ in range(2))
+@pytest.mark.parametrize("metric", ["auto", "shared"])
+def test_a_metric_does_not_depend_on_how_a_stream_is_cut(metric, tmp_path):
+    X, y = streaks(700)
+    whole, cut = (ModalClassifier(AdaptiveCCM(n_slots=5), metric=metric) for _ in range(2))
     whole.partial_fit(X, y)
-    for start in range(0, 150, 13):
+    for start in range(0, 650, 13):
         cut.partial_fit(X[start : start + 13], y[start : start + 13])
         cut.predict(X[:3])
+    for x, label in zip(X[650:], y[650:], strict=True):
+        cut.learn_one(x, label)
     cut.save(tmp_path / "clf.safetensors")
-    for other in (cut, load(tmp_path / "clf.safetensors")):
-        np.testing.assert_array_equal(whole._metric.scatter, other._metric.scatter)
+    for other in (cut, load(tmp_path / "clf.safetensors"), pickle.loads(pickle.dumps(cut))):
         np.testing.assert_array_equal(whole.predict_proba(X), other.predict_proba(X))
         np.testing.assert_array_equal(whole.votes_, other.votes_)
+        if metric == "auto":
+            assert whole._evidence.lead == other._evidence.lead != 0
 
 
-def test_the_metric_cannot_change_under_way_and_bad_ones_are_named():
-    X, y = turned(40)
-    clf = ModalClassifier(IncrementalWTA(), metric="shared").partial_fit(X, y)
-    with pytest.raises(ValueError, match="metric cannot change"):
-        clf.set_params(metric="own").partial_fit(X, y)
+def test_bad_metrics_are_named():
+    X, y = streaks(300)
     with pytest.raises(ValueError, match="metric='euclid'"):
         ModalClassifier(IncrementalWTA(), metric="euclid").partial_fit(X, y)
-    fields = ModalClassifier(IncrementalWTA(), metric="shared").partial_fit(X, y)._export()
-    for damage in ({"count": -1}, {"waiting": 32}, {"scatter": fields["metric"]["scatter"] * -1}, {"buffer": None}):
-        with pytest.raises(ValueError, match="metric"):
-            ModalClassifier(IncrementalWTA(), metric="shared")._import(
-                {**fields, "metric": {**fields["metric"], **damage}}
-            )
+    fields = ModalClassifier(AdaptiveCCM()).partial_fit(X, y)._export()
+    for damage in (
+        {"counters": np.array([300, 301, 400])},
+        {"counters": np.array([300, 300, 200])},
+        {"codes": np.full(64, 3)},
+        {"buffer": None},
+        {"lead": np.array([np.nan])},
+    ):
+        with pytest.raises(ValueError, match="ModalClassifier"):
+            ModalClassifier(AdaptiveCCM())._import({**fields, "metric": {**fields["metric"], **damage}})
+    with pytest.raises(ValueError, match="does not fit its settings"):
+        ModalClassifier(AdaptiveCCM(), metric="own")._import(fields)
 
 
 def test_votes_of_a_removed_unit_are_gone():

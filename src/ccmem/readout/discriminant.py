@@ -107,7 +107,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         "autoregressive": boolean(),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes", "_checked")
     _state: Sums | Following
     _made: list[Any]
     """Cached rule of the running sums and its parameters; computed on demand, dropped when rows are learned."""
@@ -220,6 +220,13 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         priors = PREVIOUS if self.autoregressive else STREAM if self.priors == "stream" else EQUAL
         return Settings(float(self.own_share), float(self.ridge), int(self.n_axes), priors)
 
+    def _check_settings(self) -> None:
+        """Check the parameters if they have changed since the last check, which takes longer than to learn a row."""
+        now = tuple(getattr(self, name) for name in self._rules)
+        if now != vars(self).get("_checked"):
+            super()._check_settings()
+            self._checked = now
+
     def _kind(self, n_features: int) -> type[Sums] | type[Following]:
         return Following if self.forgetting == "auto" and n_features <= FEW_COLUMNS else Sums
 
@@ -279,8 +286,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
 
     def _answers_to_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return class probabilities of validated rows, and squared distances to the nearest class if available."""
-        if not self._made:
-            self._check_settings()
+        self._check_settings()
         return self._state.probabilities(rows, self._settings(), self._made)
 
     @property

@@ -20,7 +20,7 @@ def floats_held(model: Any) -> int:
     network counts some of it): the same could be had without them.
     """
     if isinstance(model, ModalClassifier):
-        metric = model._metric.n_floats if model._metric else 0
+        metric = model._evidence.n_floats if model._evidence else 0
         return _of_memory(model.memory_) + int(model.votes_.size) + metric
     if isinstance(model, OnlineNetwork):
         return _of_network(model)
