@@ -79,9 +79,9 @@ UNDONE: tuple[Change, ...] = (
     ("io.streams.tables", "value.encode()", "pass"),
     ("base.validation", "    _refuse_times(X)\n", ""),
     # all or nothing
-    ("readout.modal", "self._votes = aligned(self._votes)", "pass"),
+    ("readout.modal", "self._votes, self._made = aligned(self._votes), None", "self._made = None"),
     ("base.estimator", "self._state._make(map(aligned, self._state))", "self._state"),
-    ("readout.metric", "aligned(self.scatter), aligned(self.buffer)", "self.scatter, self.buffer"),
+    ("readout.metric", "{name: aligned(array) for name, array in state.items()}", "state"),
     (
         "readout._estimator",
         "        self._notify()\n        return self\n\n    def _notify",

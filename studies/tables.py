@@ -196,6 +196,8 @@ def main() -> None:
             continue
         known = {row["model"]: row for row in tables.get(stream, {}).get("models", [])}
         for name in options.only:
+            if name == "DiscriminantClassifier(autoregressive=True)" and len(rows[0][0]) > 32:
+                continue  # it needs forgetting, which needs few columns
             known[name] = run(name, rows)
             print(stream, known[name], flush=True)
         tables[stream] = {

@@ -118,6 +118,13 @@ def test_classes_come_at_any_time_and_labels_may_be_missing():
     assert unlabeled.classes_.tolist() == [0, 1, 2]
 
 
+def test_priors_of_the_stream_count_rows_that_wait_in_the_buffer():
+    X, y = rows(30)
+    clf = Sums(2, priors="stream", buffer_rows=64).partial_fit(X, y)  # no row has left the buffer yet
+    assert np.isfinite(clf.predict_proba(X)).all()
+    assert np.mean(clf.predict(X) == y) > 0.8
+
+
 def test_announced_classes_are_never_answered_before_they_come():
     X, y = rows(60)
     clf = Sums(2).partial_fit(X, y, classes=[7, 9])

@@ -48,8 +48,6 @@ def merge(memories: Sequence[Any]) -> Any:
     """
     models = list(memories)
     inner = _check(models)
-    if any(getattr(model, "metric", None) == "shared" for model in models):
-        raise ValueError('classifiers with metric="shared" cannot be merged: their scatter belongs to one stream')
     first = models[0]
     memory = united(inner)
     if isinstance(first, ModalClassifier):
@@ -63,7 +61,9 @@ def merge(memories: Sequence[Any]) -> Any:
         shrink(memory, votes, inner[0].max_units)
         result = type(first)(**first.get_params(deep=False))
         result.memory_, result.classes_, result._votes = memory, classes, votes
-        result._metric = None
+        result._made, result._evidence = None, result._new_evidence(memory, int(memory.n_features_in_))
+        if result._evidence is not None:
+            result._evidence.lead[0] = sum(model._evidence.lead[0] for model in models if model._evidence is not None)
         return result
     shrink(memory, np.empty((0, 0), np.int64), inner[0].max_units)
     return memory

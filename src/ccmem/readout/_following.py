@@ -201,6 +201,11 @@ class Following(NamedTuple):
         )
 
     @property
+    def class_counts(self) -> IntArray:
+        """Number of rows of each class."""
+        return self.counts.copy()
+
+    @property
     def class_means(self) -> FloatArray:
         """Mean of all rows of each class, one row per class."""
         return self.means[:, 0].T.copy()

@@ -179,8 +179,14 @@ class Sums(NamedTuple):
         found = -self.scores(rows, settings, made) / (2.0 * self.temperature)
         if settings.priors != EQUAL:
             with np.errstate(divide="ignore"):  # a class that was announced but never seen has log prior -inf
-                found += np.log(self.counts / max(self.counts.sum(), 1))
+                found += np.log(self.class_counts / max(self.counters[TAUGHT], 1))
         return _softmax(found), None
+
+    @property
+    def class_counts(self) -> IntArray:
+        """Number of rows of each class, including those in the buffer."""
+        waiting = self.buffer_codes[: self.counters[WAITING]]
+        return self.counts + np.bincount(waiting, minlength=len(self.counts))
 
     @property
     def class_means(self) -> FloatArray:

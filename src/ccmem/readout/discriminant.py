@@ -294,8 +294,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
     def class_counts_(self) -> IntArray:
         """Number of rows of each class."""
         self._require_start()
-        state = self._state
-        return state.counts.copy() if isinstance(state, Following) else state.copied(with_buffer=True).counts
+        return self._state.class_counts
 
     @property
     @reading
