@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.spatial.distance import cdist
+from tests.naive import plain
 
-from ccmem.kernels import competition, plain
+from ccmem.kernels import competition
 from ccmem.kernels.jit import kernel
 
 PAIR_SUMS = {

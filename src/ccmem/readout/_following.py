@@ -18,11 +18,12 @@ identify it within a few rows.
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ccmem.core.typing import FloatArray, IntArray
+from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels import discriminant as kernels
 from ccmem.kernels.discriminant import ARCHIVE, ARCHIVE_EVERY, LAST, LOG_TEMPERATURE, LONG, SHORT, TAUGHT, USE
 from ccmem.kernels.neighbours import CODE
@@ -220,6 +221,13 @@ class Following(NamedTuple):
     def working_floats(self) -> int:
         """Number of temporary floats needed to learn or predict, in units of float32."""
         return 2 * (self.means.size + self.kept.shape[1])
+
+    def unknown(self, distances: FloatArray, level: float) -> BoolArray:
+        """Return True for distances that rows have from their own class with probability ``level`` at most."""
+        _, middle, variance = self.typical
+        if not variance > 0:
+            return np.zeros(len(distances), np.bool_)
+        return np.asarray(np.log(distances + 1e-30) > middle + NormalDist().inv_cdf(1.0 - level) * np.sqrt(variance))
 
     @classmethod
     def checked(cls, name: str, fields: dict[str, Any], empty: Self) -> Self:

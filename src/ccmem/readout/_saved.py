@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem.base.storage import check_names, check_vector
-from ccmem.core.allocation import aligned
+from ccmem.core.allocation import aligned, grown
+from ccmem.core.typing import IntArray
 from ccmem.readout.network import ADAM, SGD, NetworkState, hidden_shape
 
 if TYPE_CHECKING:
+    from ccmem.base.memory import CompetitiveMemory
     from ccmem.readout._estimator import OnlineNetwork
 
 _COUNTERS = ("seen", "taught", "current", "stay", "since")
@@ -130,3 +132,16 @@ def import_network(
     net._state = NetworkState(**arrays, sizes=sizes, counters=np.array(list(counts.values()), np.int64))
     net._began_with = net._shape()
     net.classes_ = classes
+
+
+def fitting_votes(memory: CompetitiveMemory, classes: Any, votes: Any) -> IntArray:
+    """Return saved votes with one row per unit of the memory; raise ValueError if they do not fit."""
+    capacity = len(memory._state.prototypes)
+    needed = capacity if memory._capacity_for(0) is None else memory.n_units_
+    if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape[1:] == (len(classes),)):
+        raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {(needed, len(classes))}")
+    if len(votes) < needed:
+        raise ValueError(f"ModalClassifier: votes of {len(votes)} units do not fit a memory of {needed}")
+    if votes.size and votes.min() < 0:
+        raise ValueError("ModalClassifier: votes are negative")
+    return grown(votes[:needed], capacity)

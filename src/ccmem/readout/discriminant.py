@@ -29,7 +29,6 @@ array(['low', 'high'], dtype=object)
 from __future__ import annotations
 
 from contextlib import nullcontext
-from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -275,10 +274,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
                 "DiscriminantClassifier: is_unknown needs distances to classes, which only forgetting='auto' with at "
                 f"most {FEW_COLUMNS} columns has"
             )
-        _, middle, variance = self._state.typical
-        if not variance > 0:
-            return np.zeros(len(distances), np.bool_)
-        return np.asarray(np.log(distances + 1e-30) > middle + NormalDist().inv_cdf(1.0 - level) * np.sqrt(variance))
+        return self._state.unknown(distances, level)
 
     def _answers(self, X: Any) -> tuple[FloatArray, FloatArray | None]:
         self._require_classes()
@@ -369,7 +365,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         self._require_start()
         if self._state.counters[TAUGHT] == 0:
             raise NotFittedError(
-                "This DiscriminantClassifier has seen no label yet; give partial_fit some labels first"
+                f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
             )
 
     @reading

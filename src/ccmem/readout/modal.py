@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem.base.estimator import SavedEstimator, Summarised
 from ccmem.base.memory import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.base.times import split_times
 from ccmem.base.validation import one_row
@@ -30,14 +29,13 @@ from ccmem.core.events import Event
 from ccmem.core.labels import UNLABELED, check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, reading, share_guard
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, optional
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, NotFittedError, clone
-from ccmem.core.state import UNITS
-from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.core.undo import undone_on_error
-from ccmem.kernels.votes import add_vote, count_votes, find_voters, weigh_votes
-from ccmem.readout._reject import check_reject, rejected
-from ccmem.readout._saved import check_classes
-from ccmem.readout.metric import MetricEvidence, SharedMetric
+from ccmem.kernels.votes import add_vote, count_votes
+from ccmem.readout._saved import check_classes, fitting_votes
+from ccmem.readout._voting import VotingPredictions
+from ccmem.readout.metric import MetricEvidence
 
 _RULES: dict[str, Rule] = {
     "n_winners": optional(integer(1)),
@@ -46,13 +44,9 @@ _RULES: dict[str, Rule] = {
     "label_use": choice("readout", "merge", "guide"),
     "metric": choice("auto", "own", "shared"),
 }
-_ROWS_AT_ONCE = 1024
-_NONE: IntArray = np.empty(0, np.int64)
-FEW_COLUMNS = 32
-"""Fewer columns than this are compared by distance, and the metric is not chosen by evidence."""
 
 
-class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier on top of a memory: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -107,12 +101,6 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
     """
 
     _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes", "_made")
-    memory_: CompetitiveMemory
-    classes_: Any
-    _votes: IntArray
-    _evidence: MetricEvidence | None
-    _made: SharedMetric | None
-    """Shared metric of the present state, computed on demand; None after rows have been learned."""
 
     def __init__(
         self,
@@ -134,11 +122,6 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         self.metric = metric
         self.unlabeled = unlabeled
         self.random_state = random_state
-
-    @property
-    def _takes_missing(self) -> bool:
-        """True if NaN marks a missing reading: the memory supports it and no shared metric is used."""
-        return self.metric != "shared" and bool(getattr(self.memory, "_takes_missing", False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -198,46 +181,6 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         winner = self._teach(one_row(x), labels, None).winners[0]
         self.memory_._notify()
         return int(winner)
-
-    @reading
-    def predict(self, X: Any, reject: float | None = None) -> Any:
-        """Return the label with most votes in each row's best matching unit or units.
-
-        With ``reject``, a share of the votes, the answer is None if the label's share is below ``reject``.
-        """
-        check_reject("ModalClassifier", reject)
-        votes = self.predict_votes(X)
-        labels = self.classes_[votes.argmax(axis=1)]
-        return labels if reject is None else rejected(labels, votes.max(axis=1) < reject * votes.sum(axis=1))
-
-    @reading
-    def predict_one(self, x: Any) -> Any:
-        """Return the label of one sample, without overhead if it needs no conversion."""
-        self._require_start()
-        row = self.memory_._check_one(x)
-        if row is None or self._uses_shared():
-            return self.predict(np.asarray(x).reshape(1, -1))[0]
-        if self._k() > 1:
-            return self.classes_[self._weigh(row)[0][0].argmax()]
-        unit = self.memory_._winners(row, self._answering())[0]
-        return self.classes_[self._votes[unit].argmax()]
-
-    @reading
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the share of each class among the votes of each row's best matching unit or units."""
-        votes = self.predict_votes(X)
-        return votes / votes.sum(axis=1, keepdims=True)
-
-    @reading
-    def predict_votes(self, X: Any) -> Any:
-        """Return the votes per class of each row's best matching unit; with several winners, their weighted shares."""
-        return self._answer(X)[0]
-
-    @reading
-    def predict_units(self, X: Any) -> tuple[Any, IntArray]:
-        """Return the label of every row, and the best matching unit with votes, which provides it."""
-        votes, units = self._answer(X)
-        return self.classes_[votes.argmax(axis=1)], units
 
     @property
     @reading
@@ -367,28 +310,6 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
             done += len(found.winners)
         return ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
 
-    def _new_evidence(self, memory: CompetitiveMemory, n_features: int) -> MetricEvidence | None:
-        """Return the evidence that chooses the metric, or None if there is no choice."""
-        several = memory._n_winners > 1 and (self.n_winners is None or self.n_winners > 1)
-        return MetricEvidence(n_features) if self.metric == "auto" and several and n_features >= FEW_COLUMNS else None
-
-    def _compare_metrics(self) -> None:
-        """Score the kept rows with both metrics, if a comparison is due."""
-        evidence = self._evidence
-        if evidence is None or evidence.n_before_comparison > 0:
-            return
-        rows = evidence.rows.astype(self.memory_._state.prototypes.dtype)
-        if self.memory_._by_distance or not len(rows) or not self._votes.any():
-            rows = rows[:0]
-        own, shared = (self._weigh(rows, shared)[0].argmax(axis=1) if len(rows) else _NONE for shared in (False, True))
-        evidence.compare(own, shared)
-
-    def _uses_shared(self) -> bool:
-        """Return True if predictions use the shared metric."""
-        if self.metric != "auto":
-            return self.metric == "shared"
-        return self._evidence is not None and self._evidence.prefers_shared and not self.memory_._by_distance
-
     def _learn_one(self, row: FloatArray, code: int) -> int:
         """Learn a row that the memory's ``_check_one`` accepted, with the code of a known label."""
         if self.label_use != "readout":
@@ -439,55 +360,6 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         if self._evidence is not None:
             self._evidence.widen(n_features)
 
-    def _answering(self) -> BoolArray:
-        """Return the units that have votes; raise if there is none."""
-        self._require_start()
-        units = np.empty(self.memory_.n_units_, np.bool_)
-        if not find_voters(self._votes, units):
-            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
-        return units
-
-    def _answer(self, X: Any) -> tuple[Any, IntArray]:
-        """Return the result of :meth:`predict_votes`, and the best unit of every row."""
-        self._require_start()
-        several = self._k() > 1 or self._uses_shared()
-        if several and (row := self.memory_._plain_row(X)) is not None:
-            return self._weigh(row)
-        rows = self.memory_._check(X, reset=False, finite=several, missing=self._takes_missing)
-        if not several:  # _winners validates every value
-            winners = self.memory_._winners(rows, self._answering())
-            return self._votes[winners], winners
-        parts = [self._weigh(rows[start : start + _ROWS_AT_ONCE]) for start in range(0, len(rows), _ROWS_AT_ONCE)]
-        return np.concatenate([weighed for weighed, _ in parts]), np.concatenate([best for _, best in parts])
-
-    def _k(self) -> int:
-        """Return the number of units that vote."""
-        return self.memory_._n_winners if self.n_winners is None else int(self.n_winners)
-
-    def _weigh(self, rows: FloatArray, shared: bool | None = None) -> tuple[FloatArray, IntArray]:
-        """Return the weighted shares of the best units of validated rows, and the best unit of each."""
-        memory, votes = self.memory_, self._votes
-        prototypes = memory._state.prototypes[: memory._state.counters[UNITS]]
-        weighed, best = np.empty((len(rows), votes.shape[1])), np.empty(len(rows), np.int64)
-        scores = np.empty((len(rows), len(prototypes)), rows.dtype)
-        whole: BoolArray = np.zeros(len(rows), np.bool_)
-        if self._uses_shared() if shared is None else shared:
-            whole[:] = np.isfinite(rows).all(axis=1)
-            made = self._made or SharedMetric.of(
-                memory._coordinates(prototypes), votes[: len(prototypes)], memory._by_distance
-            )
-            self._made = made
-            scores[whole] = made.scores(memory._coordinates(rows[whole]))
-        if not whole.all():
-            rest = np.empty((len(rows) - np.count_nonzero(whole), len(prototypes)), rows.dtype)
-            memory._score(rows[~whole], prototypes, rest)
-            scores[~whole] = rest
-        if not weigh_votes(
-            scores, memory._by_distance, memory._sharpness, votes, self.balanced, self._k(), weighed, best
-        ):
-            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
-        return weighed, best
-
     @reading
     def _export(self) -> dict[str, Any]:
         from ccmem.io.persistence.tensorfile import narrowed
@@ -506,15 +378,7 @@ class ModalClassifier(SavedEstimator, Summarised, MetaEstimatorMixin, Classifier
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
             raise ValueError("ModalClassifier: its memory is not a memory that has learned")
         check_classes("ModalClassifier", classes, self.unlabeled)
-        capacity = len(memory._state.prototypes)
-        needed = capacity if memory._capacity_for(0) is None else memory.n_units_
-        if not (isinstance(votes, np.ndarray) and votes.dtype == np.int64 and votes.shape[1:] == (len(classes),)):
-            raise ValueError(f"ModalClassifier: votes are not whole numbers of shape {(needed, len(classes))}")
-        if len(votes) < needed:
-            raise ValueError(f"ModalClassifier: votes of {len(votes)} units do not fit a memory of {needed}")
-        if votes.size and votes.min() < 0:
-            raise ValueError("ModalClassifier: votes are negative")
-        self.memory_, self.classes_, self._votes = memory, classes, grown(votes[:needed], capacity)
+        self.memory_, self.classes_, self._votes = memory, classes, fitting_votes(memory, classes, votes)
         self._evidence, self._made = self._new_evidence(memory, int(memory.n_features_in_)), None
         if (self._evidence is not None) != ("metric" in fields):
             raise ValueError("ModalClassifier: its metric does not fit its settings")

@@ -125,10 +125,10 @@ class _Run:
         if not learner.rows:
             print("ccmem learn: no row has been learned from; see 'ccmem look'", file=sys.stderr)
             return 2
-        if stream.in_open_quote:
+        if self.stream.in_open_quote:
             print(
-                f"ccmem learn: {stream.in_open_quote:,} lines were not learned, because a quote is left open before "
-                "them; mend it, or take them by --accept-last-line",
+                f"ccmem learn: {self.stream.in_open_quote:,} lines were not learned, because a quote is left open "
+                "before them; mend it, or take them by --accept-last-line",
                 file=sys.stderr,
             )
             return 1

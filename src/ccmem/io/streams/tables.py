@@ -21,8 +21,6 @@ CHUNK_BYTES = 4 << 20
 """Approximate bytes per chunk: large enough to make call overhead negligible, small enough for the cache."""
 LEAST_ROWS = 20
 """Minimum number of rows from which to decide that a column only grows."""
-
-
 _SENSOR = re.compile(r"(?i).*(sensor|tag|variable|parameter|signal|metric|channel|kanal|measurement|point|name).*")
 _VALUE = re.compile(r"(?i)(value|val|reading|wert|messwert|y)")
 """Names of columns of a table with one reading a row, called long format."""
@@ -399,5 +397,4 @@ def check_columns(table: Table, file: str, columns: Columns) -> Columns:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:20]))
-    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
+    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
