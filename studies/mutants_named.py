@@ -19,11 +19,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("readout.modal", "codes[len(codes) - len(X) :]", "codes[: len(X)]"),
     ("metrics.events", "here[0].step - change <= max_delay", "here[0].step - change < max_delay"),
     ("paper.experiments.protocol", "classes = np.full(benchmark.width, -1)", "classes = np.full(benchmark.width, 0)"),
-    (
-        "paper.experiments.protocol",
-        "predicted = np.full(len(benchmark.y_test), -1)",
-        "predicted = np.full(len(benchmark.y_test), 0)",
-    ),
+    ("paper.experiments.protocol", "np.full(len(benchmark.y_test), -1)", "np.full(len(benchmark.y_test), 0)"),
     ("paper.experiments.protocol", "np.random.default_rng(seed).permutation", "np.random.default_rng(0).permutation"),
     ("io.persistence.atomic", "os.ftruncate(handle, 0)", "pass"),
     ("io.persistence.atomic", "        _create(temporary, target)\n", "        pass\n"),

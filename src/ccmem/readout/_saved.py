@@ -63,6 +63,11 @@ def checked_arrays(
     return arrays
 
 
+def _like(shape: Any, dtype: Any) -> Any:
+    """Return an array of this shape that takes no memory, however large a damaged file says it is."""
+    return np.broadcast_to(np.empty((), dtype), shape)
+
+
 def export_network(net: OnlineNetwork) -> dict[str, Any]:
     """Return the learned state of ``net`` without its memory: arrays, counters by name, classes."""
     if net._shape() != net._began_with:
@@ -103,16 +108,16 @@ def import_network(
     dtype = parameters.dtype if isinstance(parameters, np.ndarray) and parameters.dtype == np.float32 else np.float64
     n_kept = 2 * (net._undo() > 0)
     like = {
-        "parameters": np.empty(n_weights, dtype),
-        "velocity": np.empty(0 if optimizer == SGD else n_weights, dtype),
-        "power": np.empty(n_weights if optimizer == ADAM else 0, dtype),
-        "gates": np.empty((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
-        "steps": np.empty(n_blocks, np.int64),
-        "class_rows": np.empty(len(classes), np.int64),
-        "membership": np.empty((1 + n_blocks, len(classes)), np.bool_),
-        "kept": np.empty((n_kept, n_weights), dtype),
-        "kept_membership": np.empty((n_kept, len(classes)), np.bool_),
-        "seed": np.empty(2, np.int64),
+        "parameters": _like(n_weights, dtype),
+        "velocity": _like(0 if optimizer == SGD else n_weights, dtype),
+        "power": _like(n_weights if optimizer == ADAM else 0, dtype),
+        "gates": _like((n_blocks, len(sizes) - 1, max(n_open, default=0)), np.int64),
+        "steps": _like(n_blocks, np.int64),
+        "class_rows": _like(len(classes), np.int64),
+        "membership": _like((1 + n_blocks, len(classes)), np.bool_),
+        "kept": _like((n_kept, n_weights), dtype),
+        "kept_membership": _like((n_kept, len(classes)), np.bool_),
+        "seed": _like(2, np.int64),
     }
     arrays = checked_arrays(owner, arrays, like)
     if not np.array_equal(np.sort(arrays["class_rows"]), np.arange(len(classes))):
