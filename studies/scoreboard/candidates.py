@@ -72,10 +72,12 @@ class Candidate:
         self.memory, self.front = memory, front
         self.seconds, self.rows_seen = 0.0, 0
 
-    def learn(self, X: Any) -> Any:
-        """Return a memory that has learned the rows of one recording."""
+    def learn(self, X: Any, front: Any = None) -> Any:
+        """Return a memory that has learned the rows of one recording, or the windows of a ``front``."""
         began = time.process_time()
         memory = self.memory()
+        if hasattr(front, "set_overlap"):
+            front.set_overlap(memory)
         memory.partial_fit(X)
         self.seconds += time.process_time() - began
         self.rows_seen += len(X)
@@ -94,7 +96,7 @@ class Candidate:
         self.seconds += time.process_time() - began
         if not len(features):
             return _found([], len(X), 1)
-        memory = self.learn(features)
+        memory = self.learn(features, front)
         self.rows_seen += len(X) - len(features)
         events = [front.event_in_rows(event) for event in memory.events_ if event.changes_block]
         return _found(events, len(X), memory.n_blocks_)

@@ -128,6 +128,17 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
         found[2 * most <= labelled] = -1
         return found
 
+    @reading
+    def set_overlap(self, model: Any) -> None:
+        """Set ``overlap`` of the memory in ``model``, if it has this parameter, to the number of windows that share rows.
+
+        Call it before the memory learns the first window.
+        """
+        self._require_window()
+        memory = getattr(model, "memory_", getattr(model, "memory", model))
+        if hasattr(memory, "overlap"):
+            memory.overlap = max(1, self.window_ // self.hop_)
+
     # Reading ---------------------------------------------------------------------------------------------------------
 
     @property

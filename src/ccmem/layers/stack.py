@@ -154,6 +154,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
             labels = self._labels_of_windows(waiting) if len(windows) else None
         self._layers_learned, self._classes = layer.frozen_, classes
         if len(windows):
+            layer.set_overlap(self.last_)
             self._teach_last(self.last_, windows, labels)
 
     def _labels_of_windows(self, y: Any) -> Any:

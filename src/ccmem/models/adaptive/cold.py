@@ -72,11 +72,15 @@ def decide(state: Any, settings: Any) -> Any:
             return state
         batches = latest(state, min(fresh, RING))
         own = int(counters[POINTER])
-        found = fits_nearest(state, settings, batches, own)
+        found, new = fits_nearest(state, settings, batches, own)
         best = int(np.argmin(found))
+        if best != own:
+            new[own], new[found > settings.threshold] = math.inf, math.inf
+            best = int(np.argmin(np.where(new < math.inf, new, found)))
+        is_new = found[best] > settings.threshold or (best != own and new[best] > 0.0)
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
-        elif (found[best] > settings.threshold and not _is_full(state, settings)) or (best == own and fresh >= RING):
+        elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= RING):
             state = _found(state, settings, batches)
         elif fresh >= RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
             _note(state, settings, RECALL, best)
@@ -124,8 +128,10 @@ def noise(state: Any, settings: Any, block: int) -> FloatArray:
     return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
 
 
-def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> FloatArray:
-    """Return the result of :func:`fits`, with infinity for blocks that are too far away to be compared."""
+def fits_nearest(
+    state: Any, settings: Any, batches: FloatArray, own: int = -1
+) -> tuple[FloatArray, FloatArray]:
+    """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared."""
     blocks, n, current = int(state.counters[BLOCKS]), len(batches), int(state.counters[POINTER])
     if blocks <= 2 * MOST_COMPARED:
         return fits(state, settings, batches, own)
@@ -136,16 +142,17 @@ def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) 
     some = nearest_blocks(ranks, current)
     few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
     few.counters[BLOCKS] = len(some)
-    found = np.full(blocks, math.inf)
-    found[some] = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
-    return found
+    found, new = np.full((2, blocks), math.inf)
+    found[some], new[some] = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
+    return found, new
 
 
-def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> FloatArray:
-    """Return for every block the evidence that batches do not belong to it; block ``own`` is at the reference.
+def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, FloatArray]:
+    """Return two kinds of evidence that batches do not belong to a block, for every block.
 
-    The variance of a waiting block includes the error of its level and its sway. A waiting block may also have moved
-    meanwhile, by a tenth of the way to the next nearest block.
+    First the evidence of a shift; block ``own`` is at the reference. The variance of a waiting block includes the error
+    of its level and its sway. A waiting block may also have moved meanwhile, by 2 % of the squared distance to the next
+    nearest block. Second the evidence for a new level (:func:`_new_level`), which a block of large sway cannot escape.
     """
     n, blocks, counters = len(batches), int(state.counters[BLOCKS]), state.counters
     levels, error, sway = state.blocks[:blocks].reshape(blocks, 3, 2, -1).transpose(1, 0, 2, 3)
@@ -158,19 +165,35 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> Float
         levels = levels.copy()
         levels[own] = state.stream[REFERENCE : REFERENCE + 2]
     z2 = np.minimum((_trimmed(batches[:, :2], levels) - levels) ** 2 / variance, MOST)
+    nu = 5.0 + np.minimum(age[:, 0, 0], float(counters[WATCHED]))
     silent = error[:, 0] < 0.0  # a column that the block has never had a reading of says nothing
     if len(state.gaps):
         silent = silent | (state.gaps[GAP] >= n * settings.batch)
     silent = np.concatenate([silent, silent], axis=1)
     z2 = np.where(silent, 0.0, z2.reshape(blocks, -1))
-    z2 /= 1.0 + settings.moved * _next_nearest(z2, silent, own)[:, None]
-    nu = 5.0 + np.minimum(age[:, 0, 0], float(counters[WATCHED]))
+    moved = 1.0 + settings.moved * _next_nearest(z2, silent, own)[:, None]
+    z2 /= moved
+    new = _new_level(batches[:, :2].mean(axis=0), levels, variance * moved[:, :, None], nu)
     found = np.empty(blocks)
     evidence_of(
         found, z2, nu, silent, state.scalars, _window(n), settings.prior_scale,
         settings.mixture_prior, settings.mixture_scale,
     )  # fmt: skip
-    return found
+    return found, np.where(silent, 0.0, new.reshape(blocks, -1)).mean(axis=1)
+
+
+def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, nu: FloatArray) -> FloatArray:
+    """Return the log likelihood ratio of a new level against that of each block, per feature.
+
+    The predictive density of a block is Student's t; a new level is drawn from the normal distribution of all levels so
+    far, that of the batches included. A block that varies as much as the levels of all blocks explains nothing.
+    """
+    every = np.concatenate([levels, mean[np.newaxis]])
+    total, nu = every.var(axis=0) + variance.mean(axis=0), nu[:, np.newaxis, np.newaxis]
+    away = np.minimum((mean - every.mean(axis=0)) ** 2 / total, _SAME_LEVEL)
+    known = np.log(variance) + (nu + 1.0) * np.log1p((mean - levels) ** 2 / (variance * nu))
+    ratio: FloatArray = 0.5 * (known - np.log(total) - away)
+    return ratio
 
 
 def _next_nearest(z2: FloatArray, silent: BoolArray, own: int) -> FloatArray:
@@ -291,7 +314,7 @@ def _come_home(state: Any, settings: Any) -> Any:
     level, _, sway = block_values(state, own)
     kept, home = level.copy(), state.stream[HOME : HOME + 2]
     level[:] = home
-    found = fits_nearest(state, settings, batches)
+    found, _ = fits_nearest(state, settings, batches)
     away, found[own] = found[own], math.inf
     best = int(np.argmin(found))
     if found[best] > 0.5 * settings.threshold or away - found[best] < settings.threshold:

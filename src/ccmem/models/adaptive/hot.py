@@ -278,12 +278,14 @@ def learn_drift(
 
 @kernel_apart
 def learn_level(
-    level: FloatArray, sway: FloatArray, reference: FloatArray, value: FloatArray, span: float, reference_span: float
-) -> None:
-    """Move level, sway and reference towards the value of a batch."""
+    level: FloatArray, sway: FloatArray, reference: FloatArray, value: FloatArray, noise: FloatArray, one: FloatArray,
+    span: float, reference_span: float, cap: float,
+) -> None:  # fmt: skip
+    """Move level, sway and reference towards the value of a batch; a change not noticed yet must not count as sway."""
     for j in range(level.shape[0]):
         away = value[j] - level[j]
-        sway[j] += (away * away * (1.0 - 1.0 / span) - sway[j]) / span
+        expected = max(one[j], 1.0) * max(noise[j], 0.0) + sway[j]
+        sway[j] += (min(away * away * (1.0 - 1.0 / span), cap * expected) - sway[j]) / span
         level[j] += away / span
         reference[j] += (value[j] - reference[j]) / reference_span
 
@@ -311,7 +313,10 @@ def learn_oldest(state: Any, settings: Any) -> None:
             step = (stream[row, j] - stream[REFERENCE, j]) / spans
             state.gaps[SUMS, j] -= state.gaps[READINGS, j] * step
     for f in range(2):
-        learn_level(block[LEVEL + f], block[SWAY + f], stream[REFERENCE + f], stream[row + f], span, spans)
+        learn_level(
+            block[LEVEL + f], block[SWAY + f], stream[REFERENCE + f], stream[row + f], block[NOISE + f],
+            stream[DRIFT + MEASURED * f], span, spans, settings.cap,
+        )  # fmt: skip
     for j in range(stream.shape[1]):
         if block[NOISE, j] >= 0.0:
             block[NOISE, j] += (stream[row + 1, j] * stream[row + 1, j] / settings.batch - block[NOISE, j]) / span
@@ -321,6 +326,42 @@ def learn_oldest(state: Any, settings: Any) -> None:
     state.ages[pointer] = span
     counters[WATCHED] += 1
     counters[AGE] += 1
+
+
+@kernel_in_place
+def another_is_nearer(state: Any) -> bool:
+    """True if the levels of the latest batches are nearer to some stored block than to the home of the block in use.
+
+    A quick selection before the comparison of all blocks, which takes longer than learning a thousand rows.
+    """
+    counters, stream, scratch = state.counters, state.stream, state.scratch
+    columns, least, home = stream.shape[1], np.inf, 0.0
+    own = state.blocks[counters[POINTER]]
+    for f in range(2):
+        for j in range(columns):
+            total = 0.0
+            for age in range(RING):
+                total += stream[row_of(age, counters[LATEST]) + f, j]
+            scratch[f, j] = total / RING
+            home += apart(scratch[f, j], stream[HOME + f, j], own[NOISE + f, j], own[SWAY + f, j])
+    for k in range(counters[BLOCKS]):
+        distance = 0.0
+        for f in range(2):
+            for j in range(columns):
+                block = state.blocks[k]
+                distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])
+        if k != counters[POINTER]:
+            least = min(least, distance)
+    return least < home
+
+
+@kernel_in_place
+def apart(value: float, level: float, noise: float, sway: float) -> float:
+    """Return the squared z-score of a value at the level of a block, capped; 0 without readings."""
+    deviation = value - level
+    if noise < 0.0:
+        return 0.0
+    return min(deviation * deviation / (noise + sway + TINY), 100.0)
 
 
 @kernel_in_place
@@ -340,7 +381,7 @@ def judge(state: Any, settings: Any) -> None:
             found = evidence(state, settings, i)
             most = max(most, found)
             if i > 0 and found > threshold:
-                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = found, 1 << i, (1 << i) - 1
+                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = found, 1 << i, max((1 << i) - 1 - settings.straddling, 0)
                 counters[ALARM], counters[DOUBT] = ((1 << i) - 1) * settings.batch, 0
                 counters[STATUS] = ALARMED
                 return
@@ -355,7 +396,7 @@ def judge(state: Any, settings: Any) -> None:
     if n >= RING and counters[BLOCKS] > 1 and counters[N_BATCHES] == 0:
         evaluate(state, settings, WINDOWS, True)
         found = evidence(state, settings, WINDOWS - 1)
-        if found > threshold:
+        if found > threshold and another_is_nearer(state):
             scalars[EVIDENCE], counters[STATUS] = found, AWAY
     learn_oldest(state, settings)
 

@@ -140,7 +140,7 @@ def _against(state: Any, settings: Any, block: int) -> FloatArray:
     state.blocks[:, NOISE, silent] = -1.0  # says nothing about the others
     window = np.concatenate([level, np.maximum(error[1:], 0.0)])
     with np.errstate(over="ignore", invalid="ignore"):
-        return fits(state, settings, np.repeat(window[np.newaxis], RING, axis=0))
+        return fits(state, settings, np.repeat(window[np.newaxis], RING, axis=0))[0]
 
 
 def _pooled(one: FloatArray, age: float, other: FloatArray, other_age: float) -> FloatArray:

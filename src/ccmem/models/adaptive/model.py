@@ -91,6 +91,10 @@ class AdaptiveCCM(BlockMemory):
     fair : bool, default=True
         True if slots of a block that have won often win less easily (frequency-sensitive competition): dissimilarity
         times wins decides.
+    overlap : int, default=1
+        Number of successive samples that share data: 1 for rows, ``window_ // hop_`` for overlapping windows. After a
+        change, that many samples belong to neither side: no block is chosen by them. ``Stack``, ``ccmem.river`` and
+        ``ccmem learn`` set it for their window layer.
 
     Attributes
     ----------
@@ -126,6 +130,7 @@ class AdaptiveCCM(BlockMemory):
         "max_units": optional(integer(1)),
         "normalise": choice("auto", "columns", "none"),
         "fair": boolean(),
+        "overlap": integer(1),
     }
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
@@ -147,6 +152,7 @@ class AdaptiveCCM(BlockMemory):
         max_units: int | None = None,
         normalise: str = "auto",
         fair: bool = True,
+        overlap: int = 1,
     ) -> None:
         self.n_slots = n_slots
         self.learning_rate = learning_rate
@@ -154,6 +160,7 @@ class AdaptiveCCM(BlockMemory):
         self.max_units = max_units
         self.normalise = normalise
         self.fair = fair
+        self.overlap = overlap
 
     @property
     @reading
@@ -293,8 +300,9 @@ class AdaptiveCCM(BlockMemory):
 
     def _settings(self) -> AdaptiveSettings:
         return new_settings(
-            self.n_slots, self.max_units, self.learning_rate, self.fair, self.false_alarm_every, self._constants
-        )
+            self.n_slots, self.max_units, self.learning_rate, self.fair, self.false_alarm_every, self.overlap,
+            self._constants,
+        )  # fmt: skip
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AdaptiveState:
         # one unit too many is there for a moment before two are merged

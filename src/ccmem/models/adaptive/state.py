@@ -103,6 +103,8 @@ class AdaptiveSettings(NamedTuple):
     """Evidence of a change: ln of the batches in ``false_alarm_every``."""
     rounding: float
     """Relative error variance of a level, by the precision of the data."""
+    straddling: int
+    """Batches after a change whose samples share rows with samples before it."""
     batch: int
     prior_scale: float
     prior_count: float
@@ -127,6 +129,7 @@ def new_settings(
     learning_rate: float,
     fair: bool,
     false_alarm_every: float,
+    overlap: int,
     constants: Constants,
 ) -> AdaptiveSettings:
     """Return the settings of a kernel."""
@@ -137,6 +140,7 @@ def new_settings(
         bool(fair),
         math.log(max(false_alarm_every / constants.batch, math.e)),
         (8.0 * 2.0**-52) ** 2,
+        int(overlap) // constants.batch,
         *constants,
     )
 
