@@ -344,6 +344,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
             if self._front is None:
                 self._model.learn_one(row)
             elif len(windows := self._front.push(row.reshape(1, -1))):
+                self._front.set_overlap(self._model)
                 self._model.partial_fit(windows)
             history: Any = getattr(self._model, "_history", ())  # no history before the first window
             if self.concept != before:

@@ -241,7 +241,10 @@ def hum(n_rows=6000):
 
 def test_windows_below_a_memory(tmp_path):
     X, front, memory = hum(), WindowLayer(), AdaptiveCCM()
-    memory.partial_fit(front.push(X))
+    windows = front.push(X)
+    front.set_overlap(memory)
+    memory.partial_fit(windows)
+    assert memory.overlap == front.window_ // front.hop_
     told = []
     stack = Stack([WindowLayer()], AdaptiveCCM())
     stack.on_event(told.append)

@@ -144,7 +144,8 @@ class Naive:
         levels, noise, sway = names.block_values(self.state, block)
         span, old = min(self.state.ages[block] + 1, q.block_span), self.ring[waiting]
         away = old[:2] - levels
-        sway += (away**2 * (1 - 1 / span) - sway) / span
+        expected = np.maximum(drift[:, 0], 1) * np.maximum(noise, 0) + sway
+        sway += (np.minimum(away**2 * (1 - 1 / span), q.cap * expected) - sway) / span
         levels += away / span
         level += (old[:2] - level) / min(age + 1, q.reference_span)
         if self.state.ages[block] < q.young:
@@ -237,9 +238,20 @@ class Naive:
             return
         if n >= names.RING and c[names.BLOCKS] > 1 and c[names.N_BATCHES] == 0:
             evidence, _ = self.evidence(3, home=True)
-            if evidence > q.threshold:
+            if evidence > q.threshold and self.another_is_nearer():
                 scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.AWAY
         self.learn()
+
+    def another_is_nearer(self) -> bool:
+        """True if the latest batches are nearer to a stored block than to the home of the block in use."""
+        own = int(self.value("POINTER"))
+        mean, home = np.mean(self.ring[: names.RING], axis=0)[:2], self.state.stream[names.HOME : names.HOME + 2]
+        apart = []
+        for block in range(int(self.value("BLOCKS"))):
+            levels, noise, sway = names.block_values(self.state, block)
+            z2 = (mean - (home if block == own else levels)) ** 2 / (noise + sway + TINY)
+            apart.append(np.minimum(z2, 100).sum())
+        return min(apart[:own] + apart[own + 1 :]) < apart[own]
 
     def close(self, rows: Any, before: Any, t: int) -> None:
         """Take a batch into account, and a decision if one is due."""

@@ -100,6 +100,7 @@ class Learner:
             known = [times[end - first] if end >= first else clock.at(end) for end in ends]
             stamps = np.array([np.nan if time is None else time for time in known])
         if len(windows):
+            front.set_overlap(self.model)
             self.model.partial_fit(windows, times=stamps)
         if self._clock is not None:
             self._clock.advance(first + len(X))

@@ -74,10 +74,7 @@ def decide(state: Any, settings: Any) -> Any:
         own = int(counters[POINTER])
         found, new = fits_nearest(state, settings, batches, own)
         best = int(np.argmin(found))
-        if best != own:
-            new[own], new[found > settings.threshold] = math.inf, math.inf
-            best = int(np.argmin(np.where(new < math.inf, new, found)))
-        is_new = found[best] > settings.threshold or (best != own and new[best] > 0.0)
+        is_new = found[best] > settings.threshold or (best != own and new[best] > settings.threshold)
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
         elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= RING):
@@ -128,9 +125,7 @@ def noise(state: Any, settings: Any, block: int) -> FloatArray:
     return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
 
 
-def fits_nearest(
-    state: Any, settings: Any, batches: FloatArray, own: int = -1
-) -> tuple[FloatArray, FloatArray]:
+def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, FloatArray]:
     """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared."""
     blocks, n, current = int(state.counters[BLOCKS]), len(batches), int(state.counters[POINTER])
     if blocks <= 2 * MOST_COMPARED:
@@ -179,18 +174,17 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple
         found, z2, nu, silent, state.scalars, _window(n), settings.prior_scale,
         settings.mixture_prior, settings.mixture_scale,
     )  # fmt: skip
-    return found, np.where(silent, 0.0, new.reshape(blocks, -1)).mean(axis=1)
+    return found, np.where(silent, 0.0, new.reshape(blocks, -1)).sum(axis=1)
 
 
 def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, nu: FloatArray) -> FloatArray:
     """Return the log likelihood ratio of a new level against that of each block, per feature.
 
-    The predictive density of a block is Student's t; a new level is drawn from the normal distribution of all levels so
-    far, that of the batches included. A block that varies as much as the levels of all blocks explains nothing.
+    The predictive density of a block is Student's t; a new level is drawn from the normal distribution of the levels of
+    all blocks. A block that varies as much as these levels explains nothing.
     """
-    every = np.concatenate([levels, mean[np.newaxis]])
-    total, nu = every.var(axis=0) + variance.mean(axis=0), nu[:, np.newaxis, np.newaxis]
-    away = np.minimum((mean - every.mean(axis=0)) ** 2 / total, _SAME_LEVEL)
+    total, nu = levels.var(axis=0) + variance.mean(axis=0), nu[:, np.newaxis, np.newaxis]
+    away = np.minimum((mean - levels.mean(axis=0)) ** 2 / total, _SAME_LEVEL)
     known = np.log(variance) + (nu + 1.0) * np.log1p((mean - levels) ** 2 / (variance * nu))
     ratio: FloatArray = 0.5 * (known - np.log(total) - away)
     return ratio
