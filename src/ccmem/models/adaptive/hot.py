@@ -12,6 +12,7 @@ from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.batches import finish, hear, report_gaps, row_of, store
 from ccmem.models.adaptive.coordinates import learn_columns, measure_scatter
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
+from ccmem.models.adaptive.nearest import another_is_nearer
 from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
@@ -329,42 +330,6 @@ def learn_oldest(state: Any, settings: Any) -> None:
 
 
 @kernel_in_place
-def another_is_nearer(state: Any) -> bool:
-    """True if the levels of the latest batches are nearer to some stored block than to the home of the block in use.
-
-    A quick selection before the comparison of all blocks, which takes longer than learning a thousand rows.
-    """
-    counters, stream, scratch = state.counters, state.stream, state.scratch
-    columns, least, home = stream.shape[1], np.inf, 0.0
-    own = state.blocks[counters[POINTER]]
-    for f in range(2):
-        for j in range(columns):
-            total = 0.0
-            for age in range(RING):
-                total += stream[row_of(age, counters[LATEST]) + f, j]
-            scratch[f, j] = total / RING
-            home += apart(scratch[f, j], stream[HOME + f, j], own[NOISE + f, j], own[SWAY + f, j])
-    for k in range(counters[BLOCKS]):
-        distance = 0.0
-        for f in range(2):
-            for j in range(columns):
-                block = state.blocks[k]
-                distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])
-        if k != counters[POINTER]:
-            least = min(least, distance)
-    return least < home
-
-
-@kernel_in_place
-def apart(value: float, level: float, noise: float, sway: float) -> float:
-    """Return the squared z-score of a value at the level of a block, capped; 0 without readings."""
-    deviation = value - level
-    if noise < 0.0:
-        return 0.0
-    return min(deviation * deviation / (noise + sway + TINY), 100.0)
-
-
-@kernel_in_place
 def judge(state: Any, settings: Any) -> None:
     """Test the windows that end with the newest batch; raise an alarm, or learn the oldest batch."""
     counters, scalars = state.counters, state.scalars
@@ -381,7 +346,11 @@ def judge(state: Any, settings: Any) -> None:
             found = evidence(state, settings, i)
             most = max(most, found)
             if i > 0 and found > threshold:
-                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = found, 1 << i, max((1 << i) - 1 - settings.straddling, 0)
+                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = (
+                    found,
+                    1 << i,
+                    max((1 << i) - 1 - settings.straddling, 0),
+                )
                 counters[ALARM], counters[DOUBT] = ((1 << i) - 1) * settings.batch, 0
                 counters[STATUS] = ALARMED
                 return
