@@ -89,7 +89,7 @@ def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets
 @long_streams
 @pytest.mark.parametrize("seed", [0, 1])
 def test_samples_that_share_rows_with_both_sides_of_a_change_choose_no_block(seed):
-    rows = np.repeat([0.0, 8.0], [2000, 300])[:, None] + np.random.default_rng(seed).normal(size=(2300, 2))
+    rows = np.repeat([0.0, 8.0], [2000, 247])[:, None] + np.random.default_rng(seed).normal(size=(2247, 2))
     X = np.column_stack([np.convolve(column, np.ones(48) / 48, "valid") for column in rows.T])
     blind, aware = (AdaptiveCCM(n_slots=2, overlap=overlap).partial_fit(X).block_levels_[1] for overlap in (1, 48))
     assert (blind < 7.4).all()
@@ -100,11 +100,12 @@ def test_samples_that_share_rows_with_both_sides_of_a_change_choose_no_block(see
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_block_that_varies_widely_does_not_swallow_a_new_level(seed):
     rng = np.random.default_rng(seed)
-    memory = AdaptiveCCM(n_slots=2).partial_fit(np.repeat([0.0, 40.0, 0.0], 600)[:, None] + rng.normal(size=(1800, 6)))
-    assert memory.n_blocks_ == 2
-    memory._state.blocks[1, names.SWAY : names.SWAY + 2] = 30.0**2  # as after a slow transition
-    memory.partial_fit(20.0 + rng.normal(size=(300, 6)))
-    assert memory.n_blocks_ == 3
+    levels = np.repeat([0.0, 10.0, 20.0, 30.0, 40.0, 0.0], 400)[:, np.newaxis]
+    memory = AdaptiveCCM(n_slots=2).partial_fit(levels + rng.normal(size=(2400, 8)))
+    assert memory.n_blocks_ == 5
+    memory._state.blocks[4, names.SWAY : names.SWAY + 2] = 100.0**2  # as after a slow transition
+    memory.partial_fit(25.0 + rng.normal(size=(300, 8)))
+    assert memory.n_blocks_ == 6
 
 
 @settings(max_examples=40)

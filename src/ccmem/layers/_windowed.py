@@ -130,7 +130,7 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
 
     @reading
     def set_overlap(self, model: Any) -> None:
-        """Set ``overlap`` of the memory in ``model`` to the number of windows that share rows, if it has this parameter.
+        """Set ``overlap`` of the memory in ``model`` to the number of windows that share rows, if any.
 
         Call it before the memory learns the first window.
         """
