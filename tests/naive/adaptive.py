@@ -170,10 +170,6 @@ class Naive:
         wakes = (self.columns[2] == 0) & (away**2 > self.q.rounding * self.columns[0] ** 2 + TINY)
         self.columns[2, wakes] = 1 / away[wakes]
 
-    def z(self, x: Any) -> Any:
-        """Coordinates of a row or a unit."""
-        return np.clip((x.astype(float) - self.columns[0]) * self.columns[2], -1e30, 1e30)
-
     def in_columns(self) -> bool:
         return bool(self.value("COORDINATES") == 1)
 
@@ -330,7 +326,11 @@ class Naive:
     def far(self, x: Any, unit: Any, scale: float) -> float:
         """Dissimilarity of a row, or of a unit if ``scale`` is 1, to a unit."""
         if self.in_columns():
-            return 0.5 * plain.distance_power(self.z(x), self.z(unit), 2)
+            squares = ((unit.astype(np.float64) - x) * self.columns[2]) ** 2
+            sums, whole = [0.0] * 4, len(x) - len(x) % 4
+            for j, square in enumerate(squares):
+                sums[j % 4 if j < whole else 0] += square
+            return 0.5 * min((sums[0] + sums[1]) + (sums[2] + sums[3]), 1e60)
         return 1.0 - plain.dot(unit, x) * scale
 
     def merge(self, share: int) -> None:

@@ -16,11 +16,11 @@ import numpy as np
 from ccmem.core.codes import MERGE, MOVE, REJECTED
 from ccmem.core.state import UNITS
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import dot, dots, squared_distance
+from ccmem.kernels.competition import dot, dots
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise, renormalising_move
-from ccmem.models.adaptive.coordinates import COLUMNS, convert, dissimilarity
+from ccmem.models.adaptive.coordinates import COLUMNS, INVERSE, dissimilarity, squared_apart
 from ccmem.models.adaptive.state import BLOCKS, COORDINATES, POINTER, SCATTER, SIZE
 
 UNKNOWN = -1
@@ -72,11 +72,8 @@ def match_members(state: Any, x: FloatArray, scale: float) -> float:
     """
     size, members, scores, prototypes = state.counters[SIZE], state.members, state.scores, state.prototypes
     if state.counters[COORDINATES] == COLUMNS:
-        z, unit = state.scratch[0], state.scratch[1]
-        convert(state.columns, x, z)
         for k in range(size):
-            convert(state.columns, prototypes[members[k]], unit)
-            scores[k] = -0.5 * squared_distance(z, unit)
+            scores[k] = -0.5 * squared_apart(state.columns[INVERSE], prototypes[members[k]], x)
         return 0.0
     if size > 0 and members[size - 1] - members[0] == size - 1:
         dots(prototypes, members[0], members[0] + size, x, scores)
