@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,12 @@ def test_the_bytes_are_those_of_a_plain_loop_also_when_workers_die(tmp_path: Pat
     assert report.late == 0
     states, events = plain_loop()
     assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
+
+
+def test_a_local_cluster_that_lost_all_workers_gets_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ccmem.fleet.dask.PATIENCE", 0.5)
+    with client("local", 1) as connected:
+        connected.cluster.scale(0)
+        while connected.scheduler_info(n_workers=-1)["workers"]:
+            time.sleep(0.05)
+        assert sorted(map_on(connected, abs, [-1, 2])) == [1, 2]

@@ -17,6 +17,8 @@ from typing import Any
 
 from ccmem.fleet.local import Runner, Task, perform
 
+PATIENCE = 10.0
+"""Seconds without a result after which the workers of a local cluster are checked."""
 RETRIES = 100
 """Number of workers a task may lose before the run fails."""
 
@@ -67,9 +69,27 @@ def _config() -> Any:
 
 def map_on(connected: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Yield the result of ``function`` for each item as it becomes ready."""
+    dd = distributed()
     futures = [connected.submit(function, item, pure=False, retries=0) for item in items]
+    waiting = set(futures)
     try:
-        for _, result in distributed().as_completed(futures, with_results=True):
-            yield result
+        while waiting:
+            try:
+                ready = dd.wait(waiting, timeout=PATIENCE, return_when="FIRST_COMPLETED").done
+                for future in ready:
+                    result = future.result(timeout=PATIENCE)  # lost if its worker has died since
+                    waiting.remove(future)
+                    yield result
+            except TimeoutError:
+                _restart_workers(connected)
     finally:
         connected.cancel(futures)
+
+
+def _restart_workers(connected: Any) -> None:
+    """Start the workers of a temporary local cluster again if none is left; Dask does not always do so."""
+    cluster = getattr(connected, "cluster", None)
+    if cluster is not None and not connected.scheduler_info(n_workers=-1)["workers"]:
+        n_workers = max(1, len(cluster.worker_spec))
+        cluster.scale(0)
+        cluster.scale(n_workers)
