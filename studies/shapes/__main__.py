@@ -3,7 +3,7 @@
     python -m studies.shapes --data FOLDER --out studies/evidence/shapes
 
 FOLDER (or the environment variable CCMEM_DATA) holds ``activity`` and ``segments``. Every part writes one JSON file;
-tables.md is made from all that are there.
+tables.md is made from all that are there. ``peers`` needs claspy and stumpy (see peers.py); without them it is skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     for part in args.part:
         began = time.process_time()
-        rows = PARTS[part](Path(args.data))
+        try:
+            rows = PARTS[part](Path(args.data))
+        except ImportError as error:
+            print(f"{part}: skipped, {error}", flush=True)
+            continue
         lines = ",\n".join(json.dumps(row) for row in rows)
         (args.out / f"{part}.json").write_text(f'{{"ccmem": "{ccmem.__version__}", "rows": [\n{lines}\n]}}\n')
         print(f"{part}: {time.process_time() - began:.1f} s of processor time", flush=True)

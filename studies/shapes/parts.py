@@ -13,6 +13,7 @@ from ccmem.metrics import covering
 
 from . import data
 from .activity import FRONTS, activity, people
+from .peers import peers
 
 # Segments ------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,7 @@ PARTS = {
     "people": people,
     "activity": activity,
     "segments": segments,
+    "peers": peers,
     "recordings": recordings,
     "planted": planted,
     "controls": controls,
