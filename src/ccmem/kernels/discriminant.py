@@ -8,12 +8,13 @@ matrices of all classes of all forecasters are factored together, element by ele
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.neighbours import FARTHEST, NEIGHBOURS, keep_row, neighbour_scores
 
 SHORT, LONG, USE, LOG_TEMPERATURE, PRECISION = range(5)
@@ -238,7 +239,22 @@ def _note_distance(distance: float, typical: FloatArray) -> None:
     typical[2] += (step * (far - typical[1]) - typical[2]) / typical[0]
 
 
-@kernel
+@lru_cache(maxsize=4)
+def scratch_of(
+    thread: int, d: int, n_classes: int, most: int, n_kept: int
+) -> tuple[IntArray, tuple[FloatArray, ...]]:
+    """Return the scratch arrays of :func:`run` in a thread, for ``d`` columns and ``most`` Gaussian forecasters.
+
+    Calls with a single row would spend a tenth of their time on new ones.
+    """
+    shapes = (
+        (d, most * n_classes), most * n_classes, n_kept, (n_classes, NEIGHBOURS), n_classes, n_classes, n_classes,
+        most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
+    )  # fmt: skip
+    return np.empty(n_classes, np.int64), tuple(map(np.empty, shapes))
+
+
+@kernel_in_place
 def run(
     X: FloatArray,
     codes: IntArray,
@@ -262,19 +278,19 @@ def run(
     counters: IntArray,
     out: FloatArray,
     nearest: FloatArray,
+    sizes: IntArray,
+    scratch: tuple[FloatArray, ...],
 ) -> int:
     """Predict the rows from ``start`` on, or score and learn them; return the index of the first row not processed.
 
     Without ``codes``, store class probabilities in ``out``, and the distance to the nearest class, according to the
     Gaussian forecaster of highest weight, in ``nearest``. With ``codes``, return after ARCHIVE_EVERY labelled rows.
+    :func:`scratch_of` makes ``sizes`` and ``scratch``: allocations inside would add to the compile time.
     """
     d, n_classes = means.shape[0], counts.shape[0]
     n_live, most = rates.shape[0], forecasters.shape[1] - 1
     learning = codes.shape[0] > 0
-    rest, distances = np.empty((d, most * n_classes)), np.empty(most * n_classes)
-    far, near, sizes = np.empty(kept.shape[1]), np.empty((n_classes, NEIGHBOURS)), np.empty(n_classes, np.int64)
-    p, scores, priors = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    shares, tile, work, step = np.empty(most + 1), np.empty((factors.shape[0], TILE)), np.empty((3, TILE)), np.empty(d)
+    rest, distances, far, near, p, scores, priors, shares, tile, work, step = scratch
     for r in range(start, X.shape[0]):
         own = UNLABELED
         if learning:

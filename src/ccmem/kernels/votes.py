@@ -7,7 +7,7 @@ import numpy as np
 from ccmem.core.codes import MERGE, MOVE, REJECTED, UNLABELED
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import find_winners
-from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.jit import kernel_in_place
 
 
 @kernel_in_place
@@ -55,7 +55,6 @@ def find_voters(votes: IntArray, voters: BoolArray) -> int:
     return found
 
 
-@kernel
 def weigh_votes(
     scores: FloatArray,
     by_distance: bool,
@@ -71,7 +70,26 @@ def weigh_votes(
     Units without votes are left out, and their scores overwritten. Return the number of units with votes.
     """
     units, classes = scores.shape[1], votes.shape[1]
-    sizes, totals, voters = np.zeros(units), np.ones(classes), 0
+    winners = np.empty(min(n_winners, units), np.int64)
+    return _weigh_votes(
+        scores, by_distance, sharpness, votes, balanced, winners, np.zeros(units), np.ones(classes), out, best
+    )
+
+
+@kernel_in_place  # scratch arrays come from the caller: allocations would double the compile time
+def _weigh_votes(
+    scores: FloatArray,
+    by_distance: bool,
+    sharpness: int,
+    votes: IntArray,
+    balanced: bool,
+    winners: IntArray,
+    sizes: FloatArray,
+    totals: FloatArray,
+    out: FloatArray,
+    best: IntArray,
+) -> int:
+    units, classes, voters = scores.shape[1], votes.shape[1], 0
     for unit in range(units):
         for c in range(classes):
             sizes[unit] += votes[unit, c]
@@ -86,9 +104,10 @@ def weigh_votes(
             sizes[unit] = 0.0
             for c in range(classes):
                 sizes[unit] += votes[unit, c] / totals[c]
-    winners = np.empty(min(n_winners, voters), np.int64)
     if voters == 0:
         return 0
+    if voters < winners.shape[0]:
+        winners = winners[:voters]
     for r in range(scores.shape[0]):
         for unit in range(units):
             if sizes[unit] == 0.0:

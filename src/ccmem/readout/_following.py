@@ -19,6 +19,7 @@ identify it within a few rows.
 from __future__ import annotations
 
 from statistics import NormalDist
+from threading import get_ident
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -199,6 +200,7 @@ class Following(NamedTuple):
             self.counters,
             out,
             nearest,
+            *kernels.scratch_of(get_ident(), d, len(self.counts), self.forecasters.shape[1] - 1, self.kept.shape[1]),
         )
 
     @property
