@@ -240,9 +240,7 @@ def _note_distance(distance: float, typical: FloatArray) -> None:
 
 
 @lru_cache(maxsize=4)
-def scratch_of(
-    thread: int, d: int, n_classes: int, most: int, n_kept: int
-) -> tuple[IntArray, tuple[FloatArray, ...]]:
+def scratch_of(thread: int, d: int, n_classes: int, most: int, n_kept: int) -> tuple[IntArray, tuple[FloatArray, ...]]:
     """Return the scratch arrays of :func:`run` in a thread, for ``d`` columns and ``most`` Gaussian forecasters.
 
     Calls with a single row would spend a tenth of their time on new ones.
