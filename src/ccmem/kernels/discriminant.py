@@ -249,7 +249,7 @@ def scratch_of(thread: int, d: int, n_classes: int, most: int, n_kept: int) -> t
         (d, most * n_classes), most * n_classes, n_kept, (n_classes, NEIGHBOURS), n_classes, n_classes, n_classes,
         most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
     )  # fmt: skip
-    return np.empty(n_classes, np.int64), tuple(map(np.empty, shapes))
+    return np.empty(n_classes, np.int64), tuple(np.empty(shape) for shape in shapes)
 
 
 @kernel_in_place
