@@ -6,10 +6,10 @@ EVERY = "tests/test_every_model.py"
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "kernels and models": (
         ("kernels.competition", "kernels.update", "models.wta", "models.gmm", "models.artc2a", "models.ccm",
-         "models._blocks", "models._recall", "ncl.activations", "ncl.competitions", "ncl.neighbourhoods",
+         "models._blocks", "ncl.activations", "ncl.competitions", "ncl.neighbourhoods",
          "ncl.rates", "ncl.updates", "ncl.growths", "core.state", "core.events", "core.allocation",
          "kernels.journal", "base.memory"),
-        ("tests/kernels/test_competition.py", "tests/kernels/test_update.py", "tests/kernels/test_sketch.py",
+        ("tests/kernels/test_competition.py", "tests/kernels/test_update.py",
          "tests/models/test_wta.py", "tests/models/test_gmm.py", "tests/models/test_artc2a.py",
          "tests/models/test_ccm.py", "tests/io/persistence/test_checkpoint.py",
          "tests/metrics/test_events.py", "tests/core/test_state.py", "tests/core/test_locking.py",

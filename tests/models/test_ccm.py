@@ -6,9 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ccmem import CCM, Event, ModalClassifier
 from ccmem.models._blocks import EVENT_HISTORY
+from zoo import twin
 
 A, B, C = np.eye(3)
 
@@ -170,3 +173,46 @@ def test_a_memory_that_notices_nothing_says_so_once(monkeypatch: pytest.MonkeyPa
     with pytest.warns(UserWarning, match=r"CCM has rejected 0 of 60 samples.*raise vigilance=-1\.0") as said:
         [memory.learn_one(row) for row in np.repeat(np.eye(3), 30, axis=0)]
     assert len(said) == 1
+
+
+@given(data=st.data())
+@settings(max_examples=15)
+def test_streams_that_fill_many_blocks_equal_the_naive_twin(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    width = data.draw(st.sampled_from([3, 40]))
+    X = rng.normal(size=(90, width)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
+    order = data.draw(st.lists(st.integers(0, 89), min_size=40, max_size=40))
+    X = np.vstack([X, X[order]])  # earlier rows return: recalls, and blocks that learn again
+    memory = CCM(
+        n_slots=data.draw(st.sampled_from([1, 4])),
+        vigilance=0.95,
+        alarm_limit=0,
+        commit_limit=0,
+        recall_limit=data.draw(st.sampled_from([0, 5])),
+        random_state=0,
+    )
+    memory.partial_fit(X)
+    expected = twin(memory, X)
+    expected.pop("winners")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(getattr(memory, name), value, err_msg=name)
+
+
+def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
+    axes = np.eye(20)
+    corners = np.repeat(np.vstack([axes[:19], -axes[:19]]), 3, axis=0)  # 38 blocks, one direction each
+    turn = np.vstack([axes[0], axes[0], axes[0] + axes[19], axes[19]])  # block 0 returns and turns to a new direction
+    X = np.vstack([corners, turn, axes[1], axes[1], axes[19], axes[19]])
+    memory = CCM(
+        n_slots=1,
+        vigilance=0.5,
+        alarm_limit=0,
+        recall_limit=0,
+        commit_limit=0,
+        learning_rate=1.0,
+        rate_decay=1.0,
+        random_state=0,
+    ).partial_fit(X)
+    assert memory.n_blocks_ == 38
+    assert [event.to_block for event in memory.events_[-3:]] == [0, 1, 0]
+    np.testing.assert_array_equal(memory.prototypes_, twin(memory, X)["prototypes_"])

@@ -27,7 +27,6 @@ from ccmem.kernels import competition
 from ccmem.kernels.competition import dot, squared_distance, unit_scale
 from ccmem.kernels.jit import JIT_ENABLED, kernel
 from ccmem.kernels.lanes import largest_sum
-from ccmem.kernels.sketch import sketch, slack
 
 SLAB_ROWS = 512
 TILE_UNITS = 2048
@@ -158,117 +157,6 @@ def _match(
             won[:] = units[won]
 
     in_slabs(job, len(X), len(X) * rivals.size)
-
-
-def most_similar_sketched(
-    X: FloatArray,
-    prototypes: FloatArray,
-    competes: BoolArray,
-    epsilon: float,
-    basis: FloatArray,
-    sketches: FloatArray,
-    ready: BoolArray,
-    winners: IntArray,
-) -> None:
-    """Find winners like :func:`most_similar` in a large memory, ruling out units by ``sketches`` that are ``ready``.
-
-    A first pass over the sketches finds a good unit for every row, a second pass all units that may be better. If most
-    of a tile remains, the tile's matrix product is used instead, because it is faster.
-    """
-    n_units = len(prototypes)
-    longest = 1.01  # units have length 1, up to rounding
-    unsure = np.where(competes, np.where(ready, 0.0, np.inf), -np.inf).astype(X.dtype)
-
-    def job(slab: slice) -> None:
-        rows, won = X[slab], winners[slab]
-        check_finite(rows, slab.start)
-        outlines = np.empty((len(rows), sketches.shape[1]), X.dtype)
-        sketch_rows(basis, rows, epsilon, outlines)
-        best, won[:] = np.full(len(rows), -np.inf), -1
-        starts = range(0, n_units, TILE_UNITS)
-        for second_round in (False, True):
-            guess, top = np.full(len(rows), -1), np.full(len(rows), -np.inf)
-            for start in starts:
-                tile = slice(start, start + TILE_UNITS)
-                if not competes[tile].any():
-                    continue
-                bounds = outlines @ sketches[tile].T
-                if not second_round:
-                    note_highest(bounds, unsure[tile], start, top, guess)
-                elif count_possible(bounds, unsure[tile], slack(basis), best) * 24 < bounds.size:
-                    settle_possible(bounds, unsure[tile], slack(basis), rows, prototypes, start, epsilon, best, won)
-                else:
-                    products = rows @ prototypes[tile].T
-                    products[:, ~competes[tile]] = -np.inf
-                    high, none = np.full(len(rows), -np.inf), np.zeros(products.shape[1], X.dtype)
-                    update_winners(
-                        products, none, rows, prototypes, start, False, epsilon, longest, False, high, best, won
-                    )
-            if not second_round:
-                settle_guesses(rows, prototypes, guess, epsilon, best, won)
-
-    in_slabs(job, len(X), len(X) * prototypes.size // 16)
-
-
-@kernel
-def sketch_rows(basis: FloatArray, X: FloatArray, epsilon: float, out: FloatArray) -> None:
-    """Compute the sketches of the rows, each scaled to unit length."""
-    h = np.empty(basis.shape[0])
-    for r in range(X.shape[0]):
-        sketch(basis, X[r], unit_scale(X[r], epsilon), 1.0, h, out[r])
-
-
-@kernel
-def note_highest(bounds: FloatArray, unsure: FloatArray, first: int, top: FloatArray, guess: IntArray) -> None:
-    """Keep the unit with the highest bound of every row, among units whose bound is known."""
-    for r in range(bounds.shape[0]):
-        for i in range(bounds.shape[1]):
-            if bounds[r, i] > top[r] and unsure[i] == 0.0:
-                top[r] = bounds[r, i]
-                guess[r] = first + i
-
-
-@kernel
-def settle_guesses(
-    X: FloatArray, prototypes: FloatArray, guess: IntArray, epsilon: float, best: FloatArray, winners: IntArray
-) -> None:
-    for r in range(X.shape[0]):
-        if guess[r] >= 0:
-            winners[r] = guess[r]
-            best[r] = dot(prototypes[guess[r]], X[r]) * unit_scale(X[r], epsilon)
-
-
-@kernel
-def count_possible(bounds: FloatArray, unsure: FloatArray, margin: float, best: FloatArray) -> int:
-    """Return the number of pairs of a row and a unit that remain to be compared exactly."""
-    found = 0
-    for r in range(bounds.shape[0]):
-        cut = best[r] - margin
-        for i in range(bounds.shape[1]):
-            found += bounds[r, i] + unsure[i] >= cut
-    return found
-
-
-@kernel
-def settle_possible(
-    bounds: FloatArray,
-    unsure: FloatArray,
-    margin: float,
-    X: FloatArray,
-    prototypes: FloatArray,
-    first: int,
-    epsilon: float,
-    best: FloatArray,
-    winners: IntArray,
-) -> None:
-    for r in range(X.shape[0]):
-        scale = unit_scale(X[r], epsilon)
-        for i in range(bounds.shape[1]):
-            if bounds[r, i] + unsure[i] >= best[r] - margin and unsure[i] != -np.inf:
-                score = dot(prototypes[first + i], X[r]) * scale
-                if score > best[r] or (score == best[r] and first + i < winners[r]):
-                    best[r] = score
-                    winners[r] = first + i
 
 
 @kernel

@@ -40,7 +40,6 @@ itself:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -51,15 +50,12 @@ from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
 from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
 from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
-from ccmem.core.typing import BoolArray, FloatArray, IntArray
-from ccmem.kernels.competition import dots_and_square, highest
+from ccmem.core.typing import FloatArray, IntArray
+from ccmem.kernels.competition import dots, dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
-from ccmem.kernels.sketch import LAST_FIT, NOT_SKETCHED, WORTH_IT
 from ccmem.kernels.update import count_win, renormalising_move
-from ccmem.models import _recall
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
-from ccmem.models._recall import find_by_products, find_by_sketches
 
 MANY = 10_000
 """Number of samples after which a memory with almost no rejections warns."""
@@ -74,16 +70,6 @@ class CCMState(NamedTuple):
     journal: IntArray
     recalls: IntArray
     """Recall hits r, one entry per block."""
-    basis: FloatArray
-    """Basis of the sketches; this and the following arrays are derived from the prototypes (kernels/sketch.py)."""
-    sketches: FloatArray
-    """Sketches, one row per slot."""
-    centres: FloatArray
-    """Centres of balls around the sketches of each block; stale for the current block, which is never searched."""
-    radii: FloatArray
-    middles: FloatArray
-    """Centres of balls around the slots of each block; empty if blocks are too small for a benefit."""
-    reaches: FloatArray
 
 
 class CCMSettings(NamedTuple):
@@ -119,19 +105,26 @@ def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int, f
 
 
 @kernel_in_place
-def miss(
-    state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray, sketched: bool | None
-) -> None:
+def find_waiting(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
+    """Return the first waiting block with a slot that matches ``x``, or REJECTED."""
+    n_slots, wins = settings.n_slots, state.wins
+    for block in range(state.counters[BLOCKS]):
+        if block != state.counters[POINTER]:
+            start = block * n_slots
+            dots(state.prototypes, start, start + n_slots, x, h)
+            for k in range(n_slots):
+                if h[k] * scale > settings.recall_vigilance and wins[start + k] > 0:
+                    return block
+    return REJECTED
+
+
+@kernel_in_place
+def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
     """Count a sample that no slot of the current block learns; switch blocks if a limit is exceeded."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    if sketched is None:  # the other branches are then not compiled
-        hit = find_by_products(state, settings, x, scale, h)
-    elif blocks > WORTH_IT:
-        hit = find_by_sketches(state, settings, x, scale, h)
-    else:
-        hit = find_by_products(state, settings, x, scale, h)
+    hit = find_waiting(state, settings, x, scale, h)
     if hit != REJECTED:
         recalls[hit] += 1
     recalled = 0
@@ -142,7 +135,6 @@ def miss(
         hits = recalls[recalled]
         note(counters, state.journal, RECALL, pointer, recalled, hits, counters[ALARM] - hits + 1)
         counters[POINTER] = recalled
-        state.radii[recalled] = NOT_SKETCHED
     elif counters[ALARM] > settings.alarm_limit:
         note(counters, state.journal, NEW_BLOCK, pointer, blocks, counters[ALARM], 1)
         counters[POINTER] = blocks
@@ -155,7 +147,8 @@ def miss(
 
 
 @kernel_in_place
-def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray, sketched: bool | None) -> int:
+def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
+    """Learn rows in order, until a new block does not fit into the arrays."""
     counters, h = state.counters, settings.h
     for r in range(X.shape[0]):
         if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
@@ -176,22 +169,10 @@ def learn_rows(state: CCMState, settings: CCMSettings, X: FloatArray, winners: I
                 counters[ALARM] = 0
                 state.recalls[: counters[BLOCKS]] = 0
         else:
-            miss(state, settings, x, scale, h, sketched)
+            miss(state, settings, x, scale, h)
         winners[r] = slot
         counters[SEEN] += 1
     return X.shape[0]
-
-
-@kernel_in_place
-def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order, until a new block does not fit into the arrays."""
-    return learn_rows(state, settings, X, winners, None)
-
-
-@kernel_in_place
-def learn_sketched(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows as :func:`learn` does, for memories large enough for sketches to save time."""
-    return learn_rows(state, settings, X, winners, True)
 
 
 def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
@@ -260,8 +241,7 @@ class CCM(BlockMemory):
     }
     _shape_parameters = ("n_slots",)
     _state_type = CCMState
-    _per_column = ("prototypes", "basis", "middles")
-    _derived = _recall.DERIVED
+    _learn_kernel = staticmethod(learn)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_has_said")
 
     def __init__(
@@ -322,17 +302,12 @@ class CCM(BlockMemory):
         if text:
             warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # user's frame
 
-    @property
-    def _learn_kernel(self) -> Callable[..., int]:  # type: ignore[override]
-        return learn_sketched if len(self._state.recalls) > WORTH_IT else learn
-
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
         n_slots, blocks = self.n_slots, 4
         units = new_units(blocks * n_slots, n_features, dtype, self.learning_rate, n_own=len(self._own_counters))
         units.prototypes[:] = random_slots(blocks * n_slots, n_features, self.init, dtype, rng)
         units.counters[UNITS], units.counters[BLOCKS] = n_slots, 1
-        derived = _recall.derive(n_slots, units.prototypes, units.wins)
-        return CCMState(*units, recalls=np.zeros(blocks, np.int64), **derived)
+        return CCMState(*units, recalls=np.zeros(blocks, np.int64))
 
     def _settings(self) -> CCMSettings:
         recall_vigilance = self.vigilance if self.recall_vigilance is None else self.recall_vigilance
@@ -357,25 +332,15 @@ class CCM(BlockMemory):
         rows, n_features = 2 * blocks * n_slots, state.prototypes.shape[1]
         prototypes = grown(state.prototypes, rows)
         prototypes[rows // 2 :] = random_slots(rows // 2, n_features, self.init, prototypes.dtype, self._rng)
-        wins = grown(state.wins, rows)
-        if blocks <= LAST_FIT:
-            derived = _recall.derive(n_slots, prototypes, wins)
-        else:
-            derived = {name: grown(getattr(state, name), 2 * len(getattr(state, name))) for name in self._derived[1:]}
-            derived["radii"][blocks:] = NOT_SKETCHED
         self._state = state._replace(
             prototypes=prototypes,
             rates=grown(state.rates, rows, self.learning_rate),
-            wins=wins,
+            wins=grown(state.wins, rows),
             recalls=grown(state.recalls, 2 * blocks),
-            **derived,
         )
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
         return {**super()._layout(capacity, n_features, dtype), "recalls": ((capacity // self.n_slots,), np.int64)}
-
-    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        return _recall.derive(self.n_slots, prototypes, wins)
 
     def _check_state(self, state: CCMState) -> None:
         blocks, pointer, n_slots = state.counters[BLOCKS], state.counters[POINTER], self.n_slots
@@ -383,11 +348,3 @@ class CCM(BlockMemory):
             raise ValueError(f"{blocks} blocks of {n_slots} slots do not fit {len(state.prototypes)} units")
         if state.counters[UNITS] != blocks * n_slots or not 0 <= pointer < blocks:
             raise ValueError(f"block {pointer} of {blocks} is in use, with {state.counters[UNITS]} units in all")
-
-    def _import(self, fields: dict[str, Any]) -> None:
-        super()._import(fields)
-        _recall.sketch_all(self._state, self._settings())
-
-    def _match(self, X: FloatArray, prototypes: FloatArray, competes: BoolArray, winners: IntArray) -> None:
-        if not _recall.match(self._state, X, prototypes, competes, self._epsilon, winners):
-            super()._match(X, prototypes, competes, winners)
