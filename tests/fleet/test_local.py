@@ -221,6 +221,8 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
         {"files": []},
     ]
     nonsense += [{"totals": {"rows": -1}}, {"files": {"a.csv": 3}}, {"current": 7}, {"current": {}}]
+    under_way = {"round": 1, "pieces": [], "files": {}}
+    nonsense += [{"current": {**under_way, name: "x"}} for name in under_way]
     for change in nonsense:
         damaged = {**json.loads(good), **change} if change else {"version": 2}
         (store / "manifest.json").write_text(json.dumps(damaged))

@@ -223,7 +223,7 @@ def _add_to(digest: Any, key: Key, state: bytes) -> None:
 
 def _is_manifest(manifest: Any) -> bool:
     """True if all required fields are present and have the right types."""
-    totals, current = manifest.get("totals"), manifest.get("current")
+    totals = manifest.get("totals")
     return (
         _is_count(manifest.get("round"))
         and _is_count(manifest.get("buckets"))
@@ -237,7 +237,18 @@ def _is_manifest(manifest: Any) -> bool:
         and isinstance(manifest.get("recipe"), str)
         and isinstance(manifest.get("memories"), dict)
         and all(isinstance(m, list) and len(m) == 2 and _is_count(m[0]) for m in manifest["memories"].values())
-        and (current is None or (isinstance(current, dict) and current.keys() == {"round", "pieces", "files"}))
+        and "current" in manifest
+        and (manifest["current"] is None or _is_round(manifest["current"]))
+    )
+
+
+def _is_round(current: Any) -> bool:
+    return (
+        isinstance(current, dict)
+        and current.keys() == {"round", "pieces", "files"}
+        and _is_count(current["round"])
+        and isinstance(current["pieces"], list)
+        and isinstance(current["files"], dict)
     )
 
 
@@ -279,7 +290,7 @@ def open_sealed(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             reader = pa.ipc.open_file(source)
             seal = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
             yield reader, json.loads(seal.custom_metadata[_FACTS.encode()])
-    except (pa.ArrowInvalid, LookupError, TypeError) as problem:
+    except (pa.ArrowException, LookupError, TypeError, json.JSONDecodeError) as problem:
         raise CheckpointError(f"{path} is damaged: {str(problem)[:200]}") from problem
 
 

@@ -75,6 +75,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # HTTP/0.9, the default, would leave out the status line
     server_version, sys_version = "ccmem", ""
     timeout = 30
 

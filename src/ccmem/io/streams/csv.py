@@ -153,6 +153,8 @@ class CSVTable(LineTable):
             return None  # runs of spaces, or labels that must be converted to numbers
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None  # a lone carriage return also ends a line
+        if data.startswith(_BYTE_ORDER_MARK):
+            return None  # pyarrow would drop it: whether the row is read must not depend on where a block begins
         texts = [*columns.time, *columns.texts, *([columns.label] if columns.label is not None else [])]
         types = {name: pa.float64() for name in columns.features} | {name: pa.string() for name in texts}
         try:
