@@ -15,6 +15,7 @@ from ccmem.metrics.events import score_events
 from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import model
 from ccmem.models.adaptive import state as names
+from ccmem.models.adaptive.coordinates import INVERSE, VARIANCE, set_inverse
 from ccmem.models.adaptive.units import refuses
 from naive.adaptive import naive
 from quick import QuickCCM, memories, task_streams
@@ -625,3 +626,20 @@ def test_comparing_the_nearest_of_many_blocks_decides_like_comparing_all(monkeyp
         found.append(memory.events_)
     assert found[0] == found[1]
     assert sum(event.kind == "recall" for event in found[0]) >= 20
+
+
+def test_spreads_follow_from_all_blocks_whichever_is_in_use() -> None:
+    """The largest spread of the blocks that wait is computed once per visit, not once per batch."""
+    rng = np.random.default_rng(1)
+    memory, centres, spreads, decided = AdaptiveCCM(n_slots=2), [0.0, 5.0, 9.0], [100.0, 0.1, 0.2], 0
+    for regime in [0, 1, 2, 1, 0, 1, 2]:
+        memory.partial_fit(centres[regime] + spreads[regime] * rng.normal(size=(2000, 3)))
+        state, options = memory._state, memory._settings()
+        anew = state._replace(columns=state.columns.copy(), scratch=np.zeros_like(state.scratch))
+        set_inverse(anew, options)
+        known = state._replace(columns=state.columns.copy(), scratch=state.scratch.copy())
+        set_inverse(known, options)
+        np.testing.assert_array_equal(known.columns, anew.columns)
+        decided += bool((anew.columns[INVERSE] < 1 / np.sqrt(anew.columns[VARIANCE])).all())
+    assert memory.n_blocks_ == 3
+    assert decided >= 3  # spreads in the wide block decide while another is in use

@@ -36,6 +36,7 @@ from ccmem.models.adaptive.state import (
     KEPT,
     LATEST,
     MEASURED,
+    OTHERS_OF,
     POINTER,
     READINGS,
     REFERENCE,
@@ -285,6 +286,7 @@ def _use(state: Any, settings: Any, block: int) -> None:
     """Make a block the one in use, and end the alarm."""
     counters = state.counters
     counters[POINTER], counters[ALARM], counters[FRESH], counters[WINDOW] = block, 0, 0, 0
+    state.scratch[OTHERS_OF] = 0.0  # the block that was in use has changed
     counters[WATCHED] = min(counters[WATCHED], int(settings.young))
     calibrated = state.scalars[COUNT : COUNT + WINDOWS]  # by other blocks, whose columns may depend less on each other
     np.minimum(calibrated, 0.5 * settings.young, out=calibrated)

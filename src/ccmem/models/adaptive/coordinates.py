@@ -29,6 +29,8 @@ from ccmem.models.adaptive.state import (
     HEARD,
     LEVEL,
     NOISE,
+    OTHERS,
+    OTHERS_OF,
     POINTER,
     REFERENCE,
     ROWS,
@@ -167,15 +169,29 @@ def dissimilarity(state: Any, a: int, b: int) -> float:
 @kernel_in_place
 def set_inverse(state: Any, settings: Any) -> None:
     """Compute 1 / spread of every column; 0 for a column that varies less than its precision."""
-    columns, blocks = state.columns, state.blocks
+    columns, own, largest = state.columns, state.counters[POINTER], state.scratch[OTHERS]
+    if state.scratch[OTHERS_OF, 0] != own + 1:  # other blocks do not change while a block is in use
+        state.scratch[OTHERS_OF, 0] = own + 1
+        for j in range(columns.shape[1]):
+            largest[j] = 0.0
+        for k in range(state.counters[BLOCKS]):
+            for j in range(columns.shape[1]):
+                if k != own and state.blocks[k, NOISE, j] >= 0.0:
+                    largest[j] = max(largest[j], variance_in(state.blocks[k], settings, j))
     for j in range(columns.shape[1]):
-        variance = columns[VARIANCE, j]
-        for block in range(state.counters[BLOCKS]):
-            if blocks[block, NOISE, j] >= 0.0:
-                most = settings.batch * blocks[block, NOISE, j] + blocks[block, SWAY, j]
-                variance = max(variance, LEAST_SPREAD * LEAST_SPREAD * most)
+        most = largest[j]
+        if state.blocks[own, NOISE, j] >= 0.0:
+            most = max(most, variance_in(state.blocks[own], settings, j))
+        variance = max(columns[VARIANCE, j], LEAST_SPREAD * LEAST_SPREAD * most)
         least = settings.rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY
         columns[INVERSE, j] = 1.0 / math.sqrt(variance) if variance > least else 0.0
+
+
+@kernel_in_place
+def variance_in(block: FloatArray, settings: Any, j: Any) -> float:
+    """Return the variance of a column's rows in a block."""
+    variance: float = settings.batch * block[NOISE, j] + block[SWAY, j]
+    return variance
 
 
 def without_inverse(state: Any, settings: Any) -> FloatArray:

@@ -48,6 +48,7 @@ from ccmem.models.adaptive.state import (
     N_BLOCK,
     N_GAPS,
     N_SCALARS,
+    N_SCRATCH,
     N_STREAM,
     NOISE,
     OWN_COUNTERS,
@@ -346,7 +347,7 @@ class AdaptiveCCM(BlockMemory):
             "members": np.zeros(in_a_block, np.int64),
             "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
-            "scratch": aligned_zeros((12, prototypes.shape[1]), np.float64),
+            "scratch": aligned_zeros((N_SCRATCH, prototypes.shape[1]), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:

@@ -63,7 +63,7 @@ def another_is_nearer(state: Any) -> bool:
     A quick selection before the comparison of all blocks, which takes longer than learning a thousand rows.
     """
     counters, stream, scratch = state.counters, state.stream, state.scratch
-    columns, least, home = stream.shape[1], np.inf, 0.0
+    columns, home = stream.shape[1], 0.0
     own = state.blocks[counters[POINTER]]
     for f in range(2):
         for j in range(columns):
@@ -73,14 +73,14 @@ def another_is_nearer(state: Any) -> bool:
             scratch[f, j] = total / RING
             home += apart(scratch[f, j], stream[HOME + f, j], own[NOISE + f, j], own[SWAY + f, j])
     for k in range(counters[BLOCKS]):
-        distance = 0.0
-        for f in range(2):
-            for j in range(columns):
-                block = state.blocks[k]
-                distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])
-        if k != counters[POINTER]:
-            least = min(least, distance)
-    return least < home
+        distance, block, at = 0.0, state.blocks[k], 0
+        while distance < home and at < 2 * columns:  # most blocks are further away in the first column
+            f, j = at // columns, at % columns
+            distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])
+            at += 1
+        if distance < home and k != counters[POINTER]:
+            return True
+    return False
 
 
 @kernel_in_place

@@ -42,6 +42,9 @@ and variance of the mixture statistic at rest and their number of observations."
 MIXTURE, TOTAL = COUNT + WINDOWS, COUNT + 2 * WINDOWS
 """Places in ``scalars`` of the mixture statistic and of the sum of Bayes factors of every window (scratch)."""
 N_SCALARS = TOTAL + WINDOWS
+OTHERS, OTHERS_OF, N_SCRATCH = 12, 13, 14
+"""Rows of ``scratch``: largest variance of every column in any block but the one in use, and, first, 1 + the block for
+which that was computed (0: none). The rows before are free for anyone."""
 PART = 128
 """Columns that are evaluated together: their rows fit into the first-level cache."""
 
@@ -87,7 +90,7 @@ class AdaptiveState(NamedTuple):
     members: IntArray
     """Units of the block in use, in order (derived)."""
     filled: FloatArray
-    """Scratch: a row whose missing readings are filled in; similarities; twelve rows of columns (derived)."""
+    """Scratch: a row whose missing readings are filled in; similarities; rows of columns (derived)."""
     scores: FloatArray
     scratch: FloatArray
 
