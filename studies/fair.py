@@ -16,7 +16,7 @@ from statistics import mean
 from typing import Any
 
 from ccmem.paper.datasets import load
-from ccmem.paper.experiments import Row, changed, paper_row, rows, tuned_row
+from ccmem.paper.experiments import Row, changed, named_row, rows, tuned_row
 from ccmem.paper.experiments.protocol import STRICT, Benchmark
 from ccmem.paper.experiments.runs import run_trial
 from studies.family import SETS
@@ -31,7 +31,7 @@ def compared(dataset: str) -> dict[str, Row]:
     adaptive = next(row for row in rows(dataset, kinds=["adaptive"]) if row.name == "adaptive-ccm")
     found = {}
     for title, row, more in (
-        ("CCM, settings of the paper", paper_row(dataset, "ccm"), {}),
+        ("CCM, settings of the paper", named_row(dataset, "ccm"), {}),
         ("CCM, tuned", tuned_row(dataset, "ccm"), {}),
         ("AdaptiveCCM", adaptive, {}),
         ("AdaptiveCCM, at most 125 units", adaptive, {"max_units": 125}),

@@ -91,8 +91,8 @@ UNDONE: tuple[Change, ...] = (
     ),
     ("io.persistence.atomic", "if target.exists() and not target.is_file():", "if False:"),
     ("core.allocation", "if n_bytes > _MOST_BYTES:", "if False:"),
-    ("paper.datasets.cache", "LookupError, TypeError, RecursionError)", "LookupError)"),
-    ("paper.datasets.idx", "if len(content) > LARGEST:", "if False:"),
+    ("paper.datasets.sources", "    except Exception as problem:", "    except LookupError as problem:"),
+    ("paper.datasets.raw", "if len(content) > LARGEST:", "if False:"),
     ("io.streams.arrays", "if first_byte > _LONGEST_HEADER:", "if False:"),
     (
         "core.parameters",
@@ -109,7 +109,6 @@ UNDONE: tuple[Change, ...] = (
     ("io.persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("app.commands.datasets", 'options.action == "verify" and not matches', "False"),
     ("app.commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),
-    ("paper.datasets.cache", "            if not folder.exists() and attempt == 19:", "            if True:"),
     ("io.streams.tables", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
 )
 

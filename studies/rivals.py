@@ -25,21 +25,13 @@ from sklearn.neural_network import MLPClassifier
 from ccmem.io.persistence.atomic import write_whole
 from ccmem.paper import rivals
 from ccmem.paper.datasets import load
-from ccmem.paper.experiments import rival_rows
+from ccmem.paper.experiments import rows
 from ccmem.paper.experiments.protocol import PAPER, STRICT, Benchmark
 from ccmem.paper.experiments.runs import row_key, run_trial
-from ccmem.paper.report.comparison import Contender, contenders
+from ccmem.paper.report.comparison import Contender, contenders, strict_by_budget
 from ccmem.paper.report.comparison_figures import draw_comparison
-from ccmem.paper.report.tables import tables
-from ccmem.paper.report.text import (
-    COMPARED,
-    _piped,
-    budgets_for_markdown,
-    compared,
-    comparison_for_markdown,
-    for_markdown,
-    verdicts,
-)
+from ccmem.paper.report.tables import COMPARED, compared, tables, verdicts
+from ccmem.paper.report.text import for_markdown, piped, sections
 from ccmem.paper.rivals._network import n_weights
 from studies.pages import put_between
 
@@ -56,8 +48,8 @@ def report() -> None:
     results, page = kept_results(), (PICTURES.parent / "comparison.md").read_text()
     parts, budgets = [], []
     for result in results:
-        budgets.append(budgets_for_markdown(result))
-        parts += [budgets[-1], *map(for_markdown, tables(result)), comparison_for_markdown(result)]
+        budgets.append(for_markdown(strict_by_budget(result)))
+        parts += [budgets[-1], *map(for_markdown, sections(result))]
         if quoted := quoted_table(result):
             put_between(HERE.parent / "REPRODUCTION.md", f"quoted on {result['dataset']['name']}", quoted)
         for figure_name, _, figure in draw_comparison(result):
@@ -82,7 +74,7 @@ def confirm(folder: str | None) -> None:
         result = json.loads(path.read_text())
         name, about = result["dataset"]["name"], result["dataset"]
         benchmark = Benchmark.of(load(name, folder=folder, pixels=about["pixels"]))
-        for row in rival_rows(name):
+        for row in rows(name, kinds=["rivals"]):
             kept = result["rows"].get(row.name, {})
             key = row_key(row, about)
             if not kept.get("trials") or kept["key"] == key or (row.standing and row.standing.ours):
@@ -104,8 +96,8 @@ def kept_results() -> list[dict[str, Any]]:
 def quoted_table(result: Mapping[str, Any]) -> str:
     """Table of the figures quoted in the paper beside ours at every budget; empty if the paper prints none."""
     (table,) = [table for table in tables(result) if table.protocol == PAPER]
-    lines = compared(table)
-    return f"{_piped([COMPARED, *lines])}\n\n{verdicts(table)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
+    lines = compared(table.lines)
+    return f"{piped([COMPARED, *lines])}\n\n{verdicts(table.lines)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
 
 
 def short_table(results: Sequence[Mapping[str, Any]]) -> str:

@@ -51,7 +51,7 @@ def test_pages_show_what_was_kept() -> None:
     assert study.short_table(results) in (root / "docs" / "results.md").read_text()
     for result in results:
         text = (root / "REPRODUCTION.md").read_text()
-        assert study.budgets_for_markdown(result) in text
+        assert study.for_markdown(study.strict_by_budget(result)) in text
         assert study.quoted_table(result) in text
 
 

@@ -459,7 +459,7 @@ def test_signed_nonsense_is_explained_by_inspect(capsys: pytest.CaptureFixture[s
 
 
 def test_checksums_that_differ_are_a_failure() -> None:
-    from ccmem.paper.datasets.idx import FILES, idx_bytes
+    from ccmem.paper.datasets.raw import FILES, idx_bytes
 
     Path("data/mnist").mkdir(parents=True)
     images, labels = np.zeros((3, 28, 28), np.uint8), np.zeros(3, np.uint8)
@@ -469,25 +469,30 @@ def test_checksums_that_differ_are_a_failure() -> None:
     assert main(["datasets", "verify", "mnist", "--data", "data"]) == 1
 
 
-@pytest.mark.parametrize("manifest", ["[]", "{}", '{"sha256": 3}', '{"sha256": []}', "null", '"x"', "[" * 10_000])
-def test_damaged_manifests_are_told(monkeypatch: pytest.MonkeyPatch, manifest: str) -> None:
-    from ccmem.paper.datasets.cache import from_cache
-    from ccmem.paper.datasets.raw import entry_of
+@pytest.mark.parametrize("damage", ["empty", "text", "array", "no archive", "no arrays", "short"])
+def test_damaged_caches_are_told(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    from ccmem.paper.datasets.raw import FILES, entry_of
+    from ccmem.paper.datasets.sources import from_cache
 
     monkeypatch.setenv("CCMEM_DATA_CACHE", "cache")
-    folder = Path("cache/mnist")
-    folder.mkdir(parents=True)
-    for name in entry_of("mnist").sha256:
-        (folder / name).write_bytes(b"")
-    (folder / "manifest.json").write_text(manifest)
+    path = Path("cache/mnist.npz")
+    path.parent.mkdir()
+    if damage == "array":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+    elif damage == "no arrays":
+        np.savez(path, source=np.array("here"))
+    elif damage == "short":
+        np.savez(path, **dict.fromkeys(FILES, np.zeros(3, np.uint8)), source=np.array("x"), notes=np.array([], str))
+    else:
+        path.write_bytes({"empty": b"", "text": b"{}", "no archive": b"PK\x03\x04junk"}[damage])
     with pytest.raises(ValueError, match="is damaged"):
         from_cache(entry_of("mnist"))
 
 
 def test_several_processes_may_fetch_one_data_set_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ccmem.paper.datasets.cache import from_cache, store
-    from ccmem.paper.datasets.idx import FILES, digest, idx_bytes
-    from ccmem.paper.datasets.raw import RawSet, entry_of
+    from ccmem.paper.datasets.raw import FILES, RawSet, digest, entry_of, idx_bytes
+    from ccmem.paper.datasets.sources import from_cache, store
 
     monkeypatch.setenv("CCMEM_DATA_CACHE", "cache")
     images, labels = np.zeros((3, 28, 28), np.uint8), np.zeros(3, np.uint8)
@@ -509,8 +514,8 @@ def test_several_processes_may_fetch_one_data_set_at_once(monkeypatch: pytest.Mo
         thread.join()
     assert problems == []
     assert from_cache(entry_of("mnist")) is not None
-    assert [file.name for file in Path("cache").iterdir()] == ["mnist"]
-    Path("cache/mnist/manifest.json").write_text("damaged")
+    assert [file.name for file in Path("cache").iterdir()] == ["mnist.npz"]
+    Path("cache/mnist.npz").write_text("damaged")
     store(entry_of("mnist"), RawSet(*arrays, sha256=sums), "here")
     assert from_cache(entry_of("mnist")) is not None
 
@@ -521,12 +526,12 @@ def test_bombs_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     import zipfile
 
     from ccmem.io.streams import SourceError, read_files
-    from ccmem.paper.datasets import idx, pictures
+    from ccmem.paper.datasets import pictures, raw
 
-    monkeypatch.setattr(idx, "LARGEST", 10_000)
+    monkeypatch.setattr(raw, "LARGEST", 10_000)
     Path("bomb.gz").write_bytes(gzip.compress(bytes(1_000_000)))
     with pytest.raises(ValueError, match="holds more than"):
-        idx.read_content(Path("bomb.gz"))
+        raw.read_content(Path("bomb.gz"))
     image = pytest.importorskip("PIL.Image")
     packed = io.BytesIO()
     image.new("L", (9000, 9000)).save(packed, "PNG")

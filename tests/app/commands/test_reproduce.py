@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ccmem.cli import main
-from ccmem.paper.datasets import loading
-from ccmem.paper.datasets.idx import FILES, idx_bytes
+from ccmem.paper.datasets import entry_of, loading
+from ccmem.paper.datasets.raw import FILES, digits, idx_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -151,13 +151,10 @@ def test_datasets_lists_and_verifies(capsys, tmp_path):
 
 
 def test_datasets_fetch(capsys, monkeypatch, tmp_path):
-    from ccmem.paper.datasets.raw import digits, entry_of
-
     monkeypatch.setattr(loading, "remote_sources", lambda entry: [("a source", lambda: digits(entry_of("digits")))])
-    monkeypatch.setattr("ccmem.paper.datasets.cache.FILES", FILES)
     assert main(["datasets", "fetch", "mnist"]) == 0
     assert "source: a source" in capsys.readouterr().out
-    assert (tmp_path / "cache" / "mnist" / "manifest.json").is_file()
+    assert (tmp_path / "cache" / "mnist.npz").is_file()
 
 
 def test_tune_finds_no_worse_settings(tmp_path, capsys):

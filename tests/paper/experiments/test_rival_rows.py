@@ -79,10 +79,10 @@ def test_tuning_serves_its_budget_and_those_above(monkeypatch):
     monkeypatch.setitem(vars(sys.modules["ccmem.paper.experiments.table_rows"]), "tuned", lambda: found)
     chosen = [experiments.rival_row("mnist", "replay", budget).parameters["n_replayed"] for budget in BUDGETS]
     assert chosen == [11, 11, 12, 12]
-    assert [row.name for row in experiments.tuned_rows("mnist", "replay")] == ["replay-50k", "replay-400k"]
-    assert [row.name for row in experiments.tuned_rows("mnist", "joint")] == ["joint"]
+    assert [row.name for row in experiments.rows_to_tune("mnist", "replay")] == ["replay-50k", "replay-400k"]
+    assert [row.name for row in experiments.rows_to_tune("mnist", "joint")] == ["joint"]
     with pytest.raises(ValueError, match="no search space for 'stack-at'"):
-        experiments.tuned_rows("mnist", "stack-at")
+        experiments.rows_to_tune("mnist", "stack-at")
 
 
 @pytest.fixture(scope="module")

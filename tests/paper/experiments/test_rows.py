@@ -37,12 +37,12 @@ def test_printed_tables_have_a_row_and_a_tolerance_each():
 
 def test_changed_puts_parameters_where_they_belong():
     row = experiments.changed(
-        experiments.paper_row("mnist", "ccm-mlp"), "x", {"learning_rate": 0.5, "memory.vigilance": 0.1, "start": "own"}
+        experiments.named_row("mnist", "ccm-mlp"), "x", {"learning_rate": 0.5, "memory.vigilance": 0.1, "start": "own"}
     )
     assert row.parameters["learning_rate"] == 0.5
-    assert row.memory.parameters["vigilance"] == 0.1
+    assert row.parameters["memory"]["vigilance"] == 0.1
     assert "vigilance" not in row.parameters
-    assert experiments.paper_row("mnist", "ccm-mlp").memory.parameters["vigilance"] == 0.8
+    assert experiments.named_row("mnist", "ccm-mlp").parameters["memory"]["vigilance"] == 0.8
 
 
 def test_unknown_names():

@@ -37,9 +37,9 @@ def calls(monkeypatch):
     found = []
     real = runs.run_trial
 
-    def counted(row, benchmark, seed, **options):
+    def counted(row, benchmark, seed, *more, **options):
         found.append((row.name, seed))
-        return real(row, benchmark, seed, **options)
+        return real(row, benchmark, seed, *more, **options)
 
     monkeypatch.setattr(runs, "run_trial", counted)
     return found
@@ -90,8 +90,7 @@ def test_other_settings_are_run_anew(tmp_path, digits, benchmark, rows, calls):
 
 def test_a_change_of_looks_throws_no_trial_away_and_compiles_nothing():
     """Hashes that decide whether trials or kernels are reused exclude figures, pages and commands."""
-    rows = [experiments.paper_row("mnist", model) for model in experiments.model_names()]
-    rows += experiments.other_rows("adaptive", "mnist", experiments.model_names())
+    rows = experiments.rows("mnist", kinds=["paper", "adaptive"])
     package = Path(ccmem.__file__).parent
     kernels = [file for file in package.rglob("*.py") if "kernels.jit import" in file.read_text(encoding="utf-8")]
     assert len(kernels) > 10
@@ -153,7 +152,7 @@ def test_interrupted_runs_keep_what_is_finished(tmp_path, digits, benchmark, row
     assert 3 <= n_kept < 20
     done = []
     monkeypatch.setattr(
-        runs, "run_trial", lambda row, benchmark, seed, **options: (done.append(seed), ({"seconds": 0.0}, {}))[1]
+        runs, "run_trial", lambda row, benchmark, seed, *more: (done.append(seed), ({"seconds": 0.0}, {}))[1]
     )
     results = runs.Results(tmp_path, digits, benchmark, rows, 10, 0)
     runs.run_all(results, rows, benchmark)

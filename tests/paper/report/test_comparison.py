@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ccmem import experiments
-from ccmem.paper.report import comparison_for_terminal, for_terminal, page, tables
-from ccmem.paper.report.comparison import by_budget, comparison_lines, contenders, front
+from ccmem.paper.report import for_terminal, page, sections, tables
+from ccmem.paper.report.comparison import at_equal_memory, by_budget, contenders, front
 from ccmem.paper.report.comparison_figures import draw_comparison
 
 KEPT = Path(__file__).parents[3] / "studies" / "evidence" / "rivals"
@@ -61,15 +61,15 @@ def test_the_order_is_that_of_the_settings(result):
 
 def test_a_protocol_that_was_not_run_is_not_an_empty_cell(result):
     del result["rows"]["joint"]["trials"]["0"]["protocols"]["paper"]
-    (line,) = [line for line in comparison_lines(result) if line[0] == "joint"]
+    (line,) = [line for line in at_equal_memory(result).parts[0][0] if line[0] == "joint"]
     assert line[5] == "not run"
 
 
 def test_the_table_keeps_regimes_apart(result):
-    text = comparison_for_terminal(result)
+    text = for_terminal(at_equal_memory(result))
     order = [text.index(word) for word in ("replay-50k", "ccm-100k (ours)", "icarl-1m", "joint")]
     assert order == sorted(order)
-    assert comparison_for_terminal({**result, "rows": {}}) == ""
+    assert sections({**result, "rows": {}}) == []
 
 
 def test_budgets_that_do_not_fit_say_so(result):
@@ -85,11 +85,11 @@ def test_budgets_that_do_not_fit_say_so(result):
 
 
 def test_one_trial_has_no_spread(result):
-    assert "±" not in comparison_for_terminal(result)
+    assert "±" not in for_terminal(at_equal_memory(result))
     assert "0.9300 (1 trial)" in for_terminal(tables(result)[0])
     again = result["rows"]["icarl-1m"]["trials"]
     again["1"] = json.loads(json.dumps(again["0"]))
-    assert "0.9300 ± 0.0000" in comparison_for_terminal(result)
+    assert "0.9300 ± 0.0000" in for_terminal(at_equal_memory(result))
 
 
 def test_rows_the_paper_quotes_are_compared_where_they_ran(result):

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from ccmem.paper import experiments, report
-from ccmem.paper.report.tables import BETTER, MISSED, QUOTED, VERIFIED, _verdict, tables
-from ccmem.paper.report.text import compared, measured, verdicts
+from ccmem.paper.report.tables import BETTER, MISSED, QUOTED, VERIFIED, _verdict, compared, measured, tables, verdicts
 
 
 def trial(acc, seed=0, **more):
@@ -92,15 +91,15 @@ def test_verdicts(dataset, name, metric, ours, verdict):
 
 def test_text(result):
     paper, strict = tables(result)
-    assert [line[0] for line in compared(paper)] == ["iCaRL", "", "Mnemonics", "", "CCM", "", "", "", ""]
-    assert [line[0] for line in measured(paper, only_new=True)] == ["CCM, tuned"]
-    assert [line[0] for line in measured(strict, only_new=False)] == ["CCM", "CCM, tuned"]
+    assert [line[0] for line in compared(paper.lines)] == ["iCaRL", "", "Mnemonics", "", "CCM", "", "", "", ""]
+    assert [line[0] for line in measured(paper.lines, only_new=True)] == ["CCM, tuned"]
+    assert [line[0] for line in measured(strict.lines, only_new=False)] == ["CCM", "CCM, tuned"]
     text = report.for_terminal(paper)
     assert "0.8784 ± 0.0110" in text
     assert "quoted, not run" in text
     assert "the paper learned from 100,000 training images, these runs from 10" in text
-    assert verdicts(paper) in text
-    assert verdicts(strict) == ""
+    assert verdicts(paper.lines) in text
+    assert verdicts(strict.lines) == ""
     assert report.for_markdown(strict).count("\n|---|") == 1
 
 

@@ -8,8 +8,7 @@ import sys
 import textwrap
 from typing import Any
 
-from ccmem.paper.datasets import DataSetNotFound, catalogue, fetch, locate
-from ccmem.paper.datasets.raw import entry_of
+from ccmem.paper.datasets import DataSetNotFound, catalogue, entry_of, fetch, locate
 
 
 def run(options: argparse.Namespace) -> int:

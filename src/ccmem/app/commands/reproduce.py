@@ -20,11 +20,10 @@ def run(options: argparse.Namespace) -> int:
     status.show("ccmem reproduce: loading ...")
     warnings.filterwarnings("ignore", "CCM cannot recall")  # the settings of the paper cause this: REPRODUCTION.md
     from ccmem.paper import experiments
-    from ccmem.paper.datasets import catalogue
-    from ccmem.paper.datasets.raw import entry_of
+    from ccmem.paper.datasets import catalogue, entry_of
     from ccmem.paper.experiments.protocol import Benchmark
     from ccmem.paper.experiments.runs import Results, compile_kernels, run_all
-    from ccmem.paper.report import bars, comparison_for_terminal, for_terminal, headline, summary, tables, write_report
+    from ccmem.paper.report import bars, for_terminal, headline, sections, summary, write_report
 
     for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
         options.datasets += [word for word in words if word in catalogue()]
@@ -64,10 +63,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             for part in (_filled(headline(kept.content)), bars(kept.content)):
                 say(part + "\n" if part else "")
-            for table in tables(kept.content):
-                say(for_terminal(table))
-            if compared := comparison_for_terminal(kept.content):
-                say(compared)
+            for section in sections(kept.content):
+                say(for_terminal(section))
     seconds = time.perf_counter() - began
     command = "ccmem reproduce " + " ".join(_words(options, list(results)))
     path = write_report(results, out, command, figures=not options.no_figures, seconds=seconds)

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ccmem.io.persistence.atomic import write_whole
-from ccmem.paper.datasets import load
-from ccmem.paper.datasets.raw import entry_of
-from ccmem.paper.experiments import model_names, rival_names, settings
+from ccmem.paper.datasets import entry_of, load
+from ccmem.paper.experiments import model_names, rivals, settings
 from ccmem.paper.experiments.tuning import tune
 
 
 def run(options: argparse.Namespace) -> int:
     models = options.models or model_names()
     models = [name for model in models for name in (settings()["family"] if model == "family" else [model])]
-    known = [*model_names(), *settings()["family"], *rival_names()]
+    known = [*model_names(), *settings()["family"], *rivals()["rows"]]
     unknown = [model for model in models if model not in known]
     if unknown:
         raise ValueError(f"unknown model {unknown[0]!r}; there are {', '.join(known)}")

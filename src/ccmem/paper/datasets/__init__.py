@@ -9,20 +9,7 @@ catalogue's is taken, and the difference noted; anything from outside must match
 ((1348, 64), (449, 64), 'scikit-learn')
 """
 
-from ccmem.paper.datasets.cache import cache_folder
-from ccmem.paper.datasets.idx import idx_bytes, parse_idx
 from ccmem.paper.datasets.loading import DataSetNotFound, ImageData, fetch, load, locate
-from ccmem.paper.datasets.raw import Entry, catalogue
+from ccmem.paper.datasets.raw import Entry, catalogue, entry_of
 
-__all__ = [
-    "DataSetNotFound",
-    "Entry",
-    "ImageData",
-    "cache_folder",
-    "catalogue",
-    "fetch",
-    "idx_bytes",
-    "load",
-    "locate",
-    "parse_idx",
-]
+__all__ = ["DataSetNotFound", "Entry", "ImageData", "catalogue", "entry_of", "fetch", "load", "locate"]

@@ -7,16 +7,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.paper.datasets.cache import from_cache, store
-from ccmem.paper.datasets.idx import FILES, TEST_LABELS, ByteArray, digest, read_content
-from ccmem.paper.datasets.pictures import find_pictures, read_pictures
-from ccmem.paper.datasets.raw import Entry, RawSet, digits, entry_of, from_contents
-from ccmem.paper.datasets.remote import remote_sources
+from ccmem.paper.datasets.raw import ByteArray, Entry, RawSet, digits, entry_of
+from ccmem.paper.datasets.sources import from_cache, from_folder, remote_sources, store
 
 PIXELS = {"unit": "[0, 1]", "centred": "[-0.5, 0.5]"}
 """Pixel scaling: divided by 255, optionally shifted by one half."""
@@ -140,35 +136,6 @@ def locate(
 def fetch(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[RawSet, str]:
     """Ensure that a data set is on this machine, in the user's folder or the cache."""
     return locate(name, folder=folder, must_keep=True)
-
-
-def from_folder(entry: Entry, root: Path) -> RawSet | None:
-    """Load a data set from a user's folder; None if absent, an error if damaged."""
-    if not root.is_dir():
-        raise FileNotFoundError(f"the data folder {root} does not exist; name another in CCMEM_DATA or --data")
-    folder = root / entry.name if (root / entry.name).is_dir() else root
-    found: dict[str, Path] = {}
-    for name in FILES:
-        for path in (folder / name, folder / f"{name}.gz", folder / name.replace("-idx", ".idx")):
-            if path.is_file():
-                found[name] = path
-                break
-    if found:
-        missing = [name for name in FILES if name not in found]
-        if missing:
-            raise FileNotFoundError(f"{folder}: {' and '.join(missing)} missing beside {next(iter(found))}")
-        if folder == root and not _is(entry, found):
-            return None
-        contents: dict[str, Any] = {name: read_content(path) for name, path in found.items()}
-        return from_contents(entry, contents, str(folder), strict=False)
-    if entry.archives and (pictures := find_pictures(folder)):
-        return read_pictures(entry, pictures)
-    return None
-
-
-def _is(entry: Entry, found: Mapping[str, Path]) -> bool:
-    """True if loose IDX files are this data set, judged by the digest of their labels."""
-    return digest(read_content(found[TEST_LABELS])) == entry.sha256[TEST_LABELS]
 
 
 def _nothing_found(entry: Entry, tried: list[str]) -> DataSetNotFound:

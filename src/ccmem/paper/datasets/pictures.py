@@ -16,15 +16,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ccmem.paper.datasets.idx import FILES, ByteArray, digest, idx_bytes
-from ccmem.paper.datasets.raw import Entry, RawSet, check
+from ccmem.paper.datasets.raw import ByteArray, Entry, RawSet, checked
 
 TEST_PER_LETTER = 400
 _LARGEST_PICTURE = 1 << 20
 PARTS = ("notMNIST_small", "notMNIST_large")
-
-Picture = tuple[str, bytes]
-"""Letter and bytes of a PNG file."""
 
 
 def find_pictures(folder: Path) -> list[Path]:
@@ -42,54 +38,36 @@ def find_pictures(folder: Path) -> list[Path]:
 
 def read_pictures(entry: Entry, sources: list[Path]) -> RawSet:
     """Read the data set from archives or folders; unreadable pictures are skipped and counted."""
-    images: list[ByteArray] = []
-    labels: list[int] = []
-    keys: list[bytes] = []
-    small: list[bool] = []
-    known: set[bytes] = set()
+    found: dict[bytes, tuple[ByteArray, int, bool]] = {}  # digest -> image, label, whether from the small part
     unreadable = doubles = 0
-    letters = {letter: code for code, letter in enumerate(entry.classes)}
     for source in sources:
-        in_small = not source.name.startswith(PARTS[1])
         for letter, content in _pictures(source):
             image = _decode(content)
             if image is None:
                 unreadable += 1
                 continue
             key = hashlib.sha256(image.tobytes()).digest()
-            if key in known:
-                doubles += 1
-                continue
-            known.add(key)
-            images.append(image)
-            labels.append(letters[letter])
-            keys.append(key)
-            small.append(in_small)
+            doubles += key in found
+            found.setdefault(key, (image, entry.classes.index(letter), not source.name.startswith(PARTS[1])))
     place = ", ".join(str(source) for source in sources)
-    if not images:
+    if not found:
         raise ValueError(f"{place}: no readable picture in folders A to J; is this NotMNIST?")
-    stack, codes = np.stack(images), np.array(labels, np.uint8)
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    test: list[int] = []
-    for code in range(len(entry.classes)):
-        own = [i for i in order if codes[i] == code and small[i]]
-        test += own[: min(TEST_PER_LETTER, len(own) // 2)]
-    in_test = np.zeros(len(codes), np.bool_)
-    in_test[test] = True
-    train = [i for i in order if not in_test[i]]
-    arrays = (stack[train], codes[train], stack[test], codes[test])
+    ordered = [found[key] for key in sorted(found)]
+    stack, codes = np.stack([image for image, _, _ in ordered]), np.array([code for _, code, _ in ordered], np.uint8)
+    small = np.array([in_small for _, _, in_small in ordered])
+    own = [np.flatnonzero((codes == code) & small) for code in range(len(entry.classes))]
+    test = np.concatenate([rows[: min(TEST_PER_LETTER, len(rows) // 2)] for rows in own])
+    train = np.setdiff1d(np.arange(len(codes)), test)
     notes = [f"read from {' and '.join(source.name for source in sources)}"]
     if unreadable:
         notes.append(f"{unreadable} unreadable pictures skipped")
     if doubles:
         notes.append(f"{doubles} pictures that occur twice left out")
-    sums = {name: digest(idx_bytes(array)) for name, array in zip(FILES, arrays, strict=True)}
-    raw = RawSet(*arrays, sha256=sums, notes=tuple(notes))
-    check(entry, raw, place)
-    return raw
+    return checked(entry, (stack[train], codes[train], stack[test], codes[test]), place, notes)
 
 
-def _pictures(source: Path) -> Iterator[Picture]:
+def _pictures(source: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the letter and the content of every PNG file."""
     if source.is_dir():
         for path in sorted(source.glob("[A-J]/*.png")):
             with path.open("rb") as file:

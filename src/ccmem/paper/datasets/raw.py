@@ -1,26 +1,85 @@
-"""A data set as published bytes: images, labels and provenance."""
+"""A data set as published bytes: the catalogue, the IDX files of MNIST, and the checks that tell broken files.
+
+>>> images = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)
+>>> bool((parse_idx(idx_bytes(images), "here") == images).all())
+True
+>>> parse_idx(idx_bytes(images)[:-1], "here")
+Traceback (most recent call last):
+    ...
+ValueError: here: corrupted or truncated: its header promises 2 x 2 x 2 bytes (8), it holds 7; get the file again
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import struct
 import tomllib
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from ccmem.paper.datasets.idx import (
-    FILES,
-    TEST_IMAGES,
-    TEST_LABELS,
-    TRAIN_IMAGES,
-    TRAIN_LABELS,
-    ByteArray,
-    digest,
-    parse_idx,
-)
+ByteArray = npt.NDArray[np.uint8]
+
+TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
+FILES = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
+
+LARGEST = 1 << 28
+"""Size limit in bytes; no file of these data sets is larger."""
+_UNSIGNED_BYTES = b"\x00\x00\x08"
+
+
+def read_content(path: Path) -> bytes:
+    """Return the content of a file, decompressed if gzipped, up to the size limit."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        try:
+            content = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            raise ValueError(f"{path}: corrupted or truncated gzip file ({problem}); get the file again") from problem
+    if len(content) > LARGEST:
+        raise ValueError(f"{path}: holds more than {LARGEST >> 20} MiB, which no data set here does; get it again")
+    return content
+
+
+def parse_idx(content: bytes, place: str) -> ByteArray:
+    """Parse the bytes of an IDX file; ``place`` names the file in errors."""
+    if len(content) < 8 or content[:3] != _UNSIGNED_BYTES or not 1 <= content[3] <= 4:
+        raise ValueError(
+            f"{place}: not an IDX file of unsigned bytes (it begins with {content[:4]!r}); get the file again"
+        )
+    n_axes = content[3]
+    start = 4 + 4 * n_axes
+    if len(content) < start:
+        raise ValueError(f"{place}: corrupted or truncated: it ends inside its header; get the file again")
+    shape = struct.unpack(f">{n_axes}I", content[4:start])
+    size = int(np.prod(shape, dtype=np.uint64))
+    if len(content) - start != size:
+        raise ValueError(
+            f"{place}: corrupted or truncated: its header promises {' x '.join(map(str, shape))} bytes ({size}), "
+            f"it holds {len(content) - start}; get the file again"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def idx_bytes(array: ByteArray) -> bytes:
+    """Encode ``array`` as an IDX file."""
+    header: Any = _UNSIGNED_BYTES + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes(header + np.ascontiguousarray(array, np.uint8).tobytes())
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 digest in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -59,9 +118,8 @@ def entry_of(name: str) -> Entry:
     return catalogue()[name]
 
 
-@dataclass(frozen=True)
-class RawSet:
-    """Images and labels as bytes, checked for consistency."""
+class RawSet(NamedTuple):
+    """Images and labels as bytes, in the order of ``FILES``, checked for consistency."""
 
     train_images: ByteArray
     train_labels: ByteArray
@@ -74,52 +132,41 @@ class RawSet:
 
 def from_contents(entry: Entry, contents: Mapping[str, bytes], place: str, *, strict: bool) -> RawSet:
     """Build a data set from four IDX files; a deviating checksum is an error if ``strict``, otherwise a note."""
-    found = {name: digest(contents[name]) for name in FILES}
-    differing = [name for name in FILES if found[name] != entry.sha256[name]]
-    if differing and strict:
-        name = differing[0]
+    raw = checked(entry, [parse_idx(contents[name], f"{place}: {name}") for name in FILES], place)
+    differing = {name: found for name, found in raw.sha256.items() if found != entry.sha256[name]}
+    for name, found in differing.items() if strict else ():
         raise ValueError(
-            f"{place}: {name} has the SHA-256 {found[name]}, not {entry.sha256[name]}: a broken download or another "
+            f"{place}: {name} has the SHA-256 {found}, not {entry.sha256[name]}: a broken download or another "
             "file; remove it and fetch it again"
         )
-    arrays = {name: parse_idx(contents[name], f"{place}: {name}") for name in FILES}
-    raw = RawSet(
-        arrays[TRAIN_IMAGES],
-        arrays[TRAIN_LABELS],
-        arrays[TEST_IMAGES],
-        arrays[TEST_LABELS],
-        found,
-        tuple(f"{name} is not the file that the catalogue knows (SHA-256 {found[name]})" for name in differing),
-    )
-    check(entry, raw, place)
-    return raw
+    known = "is not the file that the catalogue knows"
+    return raw._replace(notes=tuple(f"{name} {known} (SHA-256 {found})" for name, found in differing.items()))
 
 
-def check(entry: Entry, raw: RawSet, place: str) -> None:
-    """Raise unless images and labels match."""
-    for part, images, labels in (
-        ("training", raw.train_images, raw.train_labels),
-        ("test", raw.test_images, raw.test_labels),
-    ):
+def checked(entry: Entry, arrays: Sequence[ByteArray], place: str, notes: Iterable[str] = ()) -> RawSet:
+    """Return images and labels as a data set; raise unless they match."""
+    train_images, train_labels, test_images, test_labels = arrays
+    for part, images, labels in (("training", train_images, train_labels), ("test", test_images, test_labels)):
+        trouble = ""
         if images.ndim != 3 or labels.ndim != 1:
-            raise ValueError(
-                f"{place}: the {part} images have {images.ndim} axes and their labels {labels.ndim}, not 3 and 1; "
+            trouble = (
+                f"the {part} images have {images.ndim} axes and their labels {labels.ndim}, not 3 and 1; "
                 "are files swapped?"
             )
-        if len(images) != len(labels):
-            raise ValueError(
-                f"{place}: {len(images)} {part} images but {len(labels)} labels; the files do not belong together"
+        elif len(images) != len(labels):
+            trouble = f"{len(images)} {part} images but {len(labels)} labels; the files do not belong together"
+        elif len(labels) == 0 or labels.max() >= len(entry.classes):
+            held = "no images at all" if len(labels) == 0 else f"the label {labels.max()}"
+            trouble = f"{held} among the {part} data; {entry.title} has labels 0 to {len(entry.classes) - 1}"
+        elif images.shape[1:] != train_images.shape[1:]:
+            trouble = (
+                f"training images are {train_images.shape[1:]}, test images {images.shape[1:]}; "
+                "the files do not belong together"
             )
-        if len(labels) == 0 or labels.max() >= len(entry.classes):
-            trouble = "no images at all" if len(labels) == 0 else f"the label {labels.max()}"
-            raise ValueError(
-                f"{place}: {trouble} among the {part} data; {entry.title} has labels 0 to {len(entry.classes) - 1}"
-            )
-    if raw.train_images.shape[1:] != raw.test_images.shape[1:]:
-        raise ValueError(
-            f"{place}: training images are {raw.train_images.shape[1:]}, test images {raw.test_images.shape[1:]}; "
-            "the files do not belong together"
-        )
+        if trouble:
+            raise ValueError(f"{place}: {trouble}")
+    sums = {name: digest(idx_bytes(array)) for name, array in zip(FILES, arrays, strict=True)}
+    return RawSet(train_images, train_labels, test_images, test_labels, sums, tuple(notes))
 
 
 def digits(entry: Entry) -> RawSet:

@@ -14,9 +14,9 @@ been visited yet are not tested (NaN). A memory never sees labels, so one pass s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -180,12 +180,14 @@ def run(
     if unknown:
         raise ValueError(f"unknown protocol {unknown[0]!r}; there are {' and '.join(PROTOCOLS)}")
     if getattr(model, "task_ends", None) is not None or isinstance(model, ncl.Classifier):
-        return _run(_with_classes(model, benchmark), benchmark, stream, protocols, stop)
-    if isinstance(model, ModalClassifier):
-        return _run(_memory(model, benchmark, watch), benchmark, stream, protocols, stop)
+        learners = [(_classifier(model, benchmark, STRICT), protocols)]
+    elif isinstance(model, ModalClassifier):
+        learners = [(_memory(model, benchmark, watch), protocols)]
+    else:
+        learners = [(_classifier(model, benchmark, protocol), [protocol]) for protocol in protocols]
     found: dict[str, Outcome] = {}
-    for protocol in protocols:
-        found |= _run(_network(model, benchmark, protocol), benchmark, stream, [protocol], stop)
+    for learner, together in learners:
+        found |= _run(learner, benchmark, stream, together, stop)
     return found
 
 
@@ -229,35 +231,18 @@ def _memory(model: ModalClassifier, benchmark: Benchmark, watch: Callable[[IntAr
     return _Learner(classifier, teach, answers)
 
 
-def _with_classes(model: Any, benchmark: Benchmark) -> _Learner:
-    """Return a learner that learns classes under both protocols, so one pass serves both.
+def _classifier(model: Any, benchmark: Benchmark, protocol: str) -> _Learner:
+    """Return a classifier that learns the labels of one protocol.
 
-    For learners that know the task, and so the class; and for memories with labels, whose units have one class each,
-    as the units of a memory without labels have after the vote.
+    Learners that know the task, and so the class, and memories with labels learn classes under both protocols: their
+    units have one class each, as the units of a memory without labels have after the vote. So one pass serves both.
     """
     learner = clone(model)
-    classes = np.array(sorted(sum(benchmark.tasks, ())))
-
-    def teach(X: FloatArray, labels: IntArray) -> None:
-        labelled = labels != UNLABELED
-        if labelled.any():
-            learner.partial_fit(X[labelled], labels[labelled], classes=classes)
-
-    def answers(X: FloatArray) -> dict[str, IntArray]:
-        found = learner.predict(X)
-        return {STRICT: found, PAPER: benchmark.places[found]}
-
-    return _Learner(learner, teach, answers)
-
-
-def _network(model: Any, benchmark: Benchmark, protocol: str) -> _Learner:
-    """Return a classifier that learns the labels of one protocol."""
-    network = clone(model)
-    takes_unlabeled = "unlabeled" in network.get_params(deep=False)
+    takes_unlabeled = "unlabeled" in learner.get_params(deep=False)
     if takes_unlabeled:
-        network.set_params(unlabeled=UNLABELED)
+        learner.set_params(unlabeled=UNLABELED)
     classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
-    predict = getattr(network, "predict_pool", network.predict) if protocol == PAPER else network.predict
+    predict = getattr(learner, "predict_pool", learner.predict) if protocol == PAPER else learner.predict
 
     def teach(X: FloatArray, labels: IntArray) -> None:
         labelled = labels != UNLABELED
@@ -265,9 +250,13 @@ def _network(model: Any, benchmark: Benchmark, protocol: str) -> _Learner:
             X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
         if len(labels):
             targets = np.where(labelled, benchmark.places[labels], UNLABELED) if protocol == PAPER else labels
-            network.partial_fit(X, targets, classes=classes)
+            learner.partial_fit(X, targets, classes=classes)
 
-    return _Learner(network, teach, lambda X: {protocol: predict(X)})
+    def answers(X: FloatArray) -> dict[str, IntArray]:
+        found = predict(X)
+        return {PAPER: found} if protocol == PAPER else {STRICT: found, PAPER: benchmark.places[found]}
+
+    return _Learner(learner, teach, answers)
 
 
 def _run(
@@ -277,8 +266,19 @@ def _run(
     R = {protocol: np.full((len(stream.visits), len(benchmark.tasks)), np.nan) for protocol in protocols}
     predicted = {protocol: np.full(len(benchmark.y_test), -1) for protocol in protocols}
     clock = Clock()
-    for visit, seen in _visits(learner, benchmark, stream, stop, clock):
-        for task in seen:
+    seen: set[int] = set()
+    for visit, chunks in groupby(stream, lambda chunk: chunk.visit):
+        for chunk in chunks:
+            if stop(learner.model):
+                raise Stopped
+            rows, labels = benchmark.X[chunk.indices], np.where(chunk.labelled, benchmark.y[chunk.indices], UNLABELED)
+            with clock:
+                learner.teach(rows, labels)
+        if isinstance(learner.model, Rival):  # some learn only when asked to predict
+            with clock:
+                learner.model.predict(benchmark.X_test[:1])
+        seen.add(stream.visits[visit])
+        for task in sorted(seen):
             part = benchmark.test_parts[task]
             answers = learner.answers(benchmark.X_test[part])
             for protocol in protocols:
@@ -288,33 +288,6 @@ def _run(
                 R[protocol][visit, task] = np.mean(answer == benchmark.y_test[part])
                 predicted[protocol][part] = answer
     return {p: Outcome(p, R[p], predicted[p], benchmark.y_test, learner.model, clock.seconds) for p in protocols}
-
-
-def _visits(
-    learner: _Learner, benchmark: Benchmark, stream: TaskStream, stop: Callable[[Any], bool], clock: Clock
-) -> Iterator[tuple[int, list[int]]]:
-    """Train visit by visit; after each, yield its index and the tasks seen so far."""
-    seen: set[int] = set()
-    visit = 0
-
-    def end() -> tuple[int, list[int]]:
-        if isinstance(learner.model, Rival):  # some learn only when asked to predict
-            with clock:
-                learner.model.predict(benchmark.X_test[:1])
-        seen.add(stream.visits[visit])
-        return visit, sorted(seen)
-
-    for chunk in stream:
-        if stop(learner.model):
-            raise Stopped
-        if chunk.visit != visit:
-            yield end()
-            visit = chunk.visit
-        labels = np.where(chunk.labelled, benchmark.y[chunk.indices], UNLABELED)
-        rows = benchmark.X[chunk.indices]
-        with clock:
-            learner.teach(rows, labels)
-    yield end()
 
 
 def _class_at(benchmark: Benchmark, task: int, places: IntArray) -> IntArray:

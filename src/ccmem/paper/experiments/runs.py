@@ -8,6 +8,7 @@ saved beside it for the figures.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -15,11 +16,11 @@ import math
 import platform
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -33,8 +34,7 @@ from ccmem.models._blocks import BlockMemory
 from ccmem.paper.datasets import ImageData
 from ccmem.paper.experiments import Row
 from ccmem.paper.experiments.floats import floats_held
-from ccmem.paper.experiments.pools import pool_for
-from ccmem.paper.experiments.protocol import PROTOCOLS, Benchmark, Outcome, Stopped, never, run
+from ccmem.paper.experiments.protocol import PROTOCOLS, Benchmark, Outcome, never, run
 from ccmem.readout.modal import ModalClassifier
 
 FORMAT = 1
@@ -108,11 +108,8 @@ class Results:
         fresh: bool = False,
         protocols: Sequence[str] = PROTOCOLS,
     ) -> None:
-        self.path = folder / f"{data.name}.json"
-        self.folder = folder
-        self.trials = trials
-        self.seed = seed
-        self.protocols = protocols
+        self.path, self.folder = folder / f"{data.name}.json", folder
+        self.trials, self.seed, self.protocols = trials, seed, protocols
         self._saved = 0.0
         about = {
             "name": data.name,
@@ -128,30 +125,31 @@ class Results:
             "tasks": [list(task) for task in benchmark.tasks],
             "change_points": list(benchmark.stream(0).change_points),
         }
+        self._head = {"format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed}
         earlier = {} if fresh else self._earlier()
-        self.content: dict[str, Any] = {
-            "format": FORMAT,
-            "dataset": about,
-            "versions": versions(),
-            "base_seed": seed,
-            "rows": {},
-        }
-        asked = {row.name for row in rows}
-        self._others = {name: row for name, row in earlier.items() if name not in asked}
-        self._beyond: dict[str, dict[str, Any]] = {}
+        self._rows: dict[str, dict[str, Any]] = {}
         for row in rows:
-            key = row_key(row, about)
-            old = earlier.get(row.name, {})
-            trials_done = old.get("trials", {}) if old.get("key") == key else {}
-            self._beyond[row.name] = {name: trial for name, trial in trials_done.items() if int(name) >= trials}
-            self.content["rows"][row.name] = {
+            old, key = earlier.pop(row.name, {}), row_key(row, about)
+            self._rows[row.name] = {
                 "title": row.title,
                 "source": row.source,
                 "settings": row.settings(),
                 "standing": None if row.standing is None else row.standing._asdict(),
                 "key": key,
-                "trials": {name: trial for name, trial in trials_done.items() if int(name) < trials},
+                "trials": old["trials"] if old.get("key") == key else {},
             }
+        self._asked = tuple(self._rows)
+        self._rows |= earlier
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return the rows and trials that were asked for; the file keeps the others, too."""
+        rows = {
+            name: {**row, "trials": {n: trial for n, trial in row["trials"].items() if int(n) < self.trials}}
+            for name, row in self._rows.items()
+            if name in self._asked
+        }
+        return {**self._head, "rows": rows}
 
     def _earlier(self) -> dict[str, Any]:
         if not self.path.is_file():
@@ -167,8 +165,7 @@ class Results:
 
     def missing(self, row: Row) -> dict[int, list[str]]:
         """Return the missing trials of a row and their protocols."""
-        done = self.content["rows"][row.name]["trials"]
-        found = {}
+        done, found = self._rows[row.name]["trials"], {}
         for trial in range(self.trials):
             known = done.get(str(trial), {}).get("protocols", ())
             if trial == 0 and row.standing is None and not self.arrays_path(row.name).is_file():
@@ -178,7 +175,7 @@ class Results:
         return found
 
     def arrays_path(self, row: str) -> Path:
-        return self.folder / "memories" / f"{self.content['dataset']['name']}-{row}.npz"
+        return self.folder / "memories" / f"{self.path.stem}-{row}.npz"
 
     def add(self, row: Row, trial: int, record: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Store a finished trial, merged with its results under the other protocol."""
@@ -186,20 +183,15 @@ class Results:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **arrays)
             write_whole(self.arrays_path(row.name), buffer.getvalue())
-        trials = self.content["rows"][row.name]["trials"]
+        trials = self._rows[row.name]["trials"]
         trials[str(trial)] = _joined(trials.get(str(trial)), record)
-        self.content["rows"][row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))
+        self._rows[row.name]["trials"] = dict(sorted(trials.items(), key=lambda item: int(item[0])))
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
     def save(self) -> None:
         """Write the file atomically."""
-        rows = {  # keep rows and trials that were not requested
-            name: {**row, "trials": {**row["trials"], **self._beyond[name]}}
-            for name, row in self.content["rows"].items()
-        }
-        whole = {**self.content, "rows": {**rows, **self._others}}
-        write_whole(self.path, json.dumps(whole, indent=1).encode())
+        write_whole(self.path, json.dumps({**self._head, "rows": self._rows}, indent=1).encode())
         self._saved = time.monotonic()
 
 
@@ -245,6 +237,50 @@ def compile_kernels(results: Results, rows: Sequence[Row], benchmark: Benchmark)
     line.clear()
 
 
+class Pool(NamedTuple):
+    """An executor, and the benchmark in the form its tasks accept; a cluster receives the benchmark once per worker."""
+
+    executor: Executor
+    benchmark: Any
+    here: bool
+    """True if tasks run in this process and can read its variables."""
+
+    def results(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """Yield the number and the result of every call as it finishes, and (-1, None) twice a second until then.
+
+        Calls that have not begun are cancelled if one of them fails or the caller stops asking.
+        """
+        tasks = {self.executor.submit(function, *call): number for number, call in enumerate(calls)}
+        pending = set(tasks)
+        try:
+            while pending:
+                yield -1, None
+                finished, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                for task in finished:
+                    yield tasks[task], task.result()
+        finally:
+            for task in pending:
+                task.cancel()
+
+
+@contextlib.contextmanager
+def pool_for(benchmark: Benchmark, jobs: int | None = None, dask: str | None = None) -> Iterator[Pool]:
+    """Yield a pool of ``jobs`` threads or, with ``dask``, of workers at this address.
+
+    ``dask="local"`` starts a cluster of ``jobs`` processes. A task whose worker dies is repeated.
+    """
+    if dask is None:
+        with ThreadPoolExecutor(jobs or joblib.cpu_count(), thread_name_prefix="trial") as threads:
+            yield Pool(threads, benchmark, here=True)
+        return
+    from ccmem.fleet.dask import client
+
+    with client(dask, jobs) as connected:
+        executor = connected.get_executor(pure=False)
+        yield Pool(executor, connected.scatter(benchmark, broadcast=True), here=False)
+        executor.shutdown(wait=False)
+
+
 def run_all(
     results: Results, rows: Sequence[Row], benchmark: Benchmark, jobs: int | None = None, dask: str | None = None
 ) -> None:
@@ -261,42 +297,19 @@ def run_all(
     if not todo:
         results.save()
         return
-    stop = threading.Event()
-    progress = Progress([row.name for row, _, _ in todo])
+    stop, progress = threading.Event(), Progress([row.name for row, _, _ in todo])
     with pool_for(benchmark, jobs, dask) as pool:
         ask = (lambda model: stop.is_set()) if pool.here else never
-        tasks: dict[Future[Any], tuple[Row, int]] = {}
-        for row, trial, protocols in todo:
-            seed = results.seed + trial
-            task = pool.executor.submit(run_trial, row, pool.benchmark, seed, protocols=protocols, stop=ask)
-            tasks[task] = row, trial
-        pending = set(tasks)
+        calls = [(row, pool.benchmark, results.seed + trial, protocols, ask) for row, trial, protocols in todo]
         try:
-            while pending:
+            for number, found in pool.results(run_trial, calls):
+                if number >= 0:
+                    row, trial, _ = todo[number]
+                    results.add(row, trial, *found)
+                    progress.finished(row.name, found[0]["seconds"])
                 progress.show()
-                finished, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-                for task in finished:
-                    (row, trial), (record, keepsake) = tasks[task], task.result()
-                    results.add(row, trial, record, keepsake)
-                    progress.finished(row.name, record["seconds"])
-        except BaseException:
-            stop.set()
-            for task in pending:
-                task.cancel()
-            _keep_finished(results, tasks, pending)
-            raise
         finally:
+            stop.set()  # trials that are still running after an error give up
             progress.close()
             if any(row["trials"] for row in results.content["rows"].values()):
                 results.save()
-
-
-def _keep_finished(results: Results, tasks: dict[Future[Any], tuple[Row, int]], pending: set[Future[Any]]) -> None:
-    """Store trials that finished while others were being stopped."""
-    for task in pending:
-        if task.cancelled():
-            continue
-        try:
-            results.add(*tasks[task], *task.result())
-        except (Stopped, OSError):
-            continue

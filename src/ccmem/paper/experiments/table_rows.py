@@ -17,6 +17,7 @@ from ccmem.core.typing import FloatArray
 
 TRAINING_IMAGES = "training images"
 TUNED = "-tuned"
+ON_DEMAND = ("layers", "family")
 KINDS = ("paper", "tuned", "adaptive", "readings", "layers", "family", "family-500", "rivals")
 
 
@@ -44,10 +45,9 @@ class Row:
     model: str
     """Class name of the model."""
     parameters: Mapping[str, Any]
+    """A table that names a model, such as the memory of a gated network, stands for that model."""
     start: str = "own"
     """Initial prototypes: the model's own, or random training images."""
-    memory: Row | None = None
-    """Memory inside a gated network."""
     source: str = ""
     """Source of the parameters."""
     standing: Standing | None = None
@@ -60,51 +60,37 @@ class Row:
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the results, as JSON values."""
         found: dict[str, Any] = {"model": self.model, "parameters": dict(self.parameters), "start": self.start}
-        if self.memory is not None:
-            found["memory"] = self.memory.settings()
         if self.is_told_tasks:
             found["told"] = "task boundaries"
         return found
 
     def modules(self) -> list[str]:
         """Return the modules that define its models."""
-        parts = [model for value in self.parameters.values() for model in _models_in(value)]
-        names = [model_class(model).__module__ for model in (self.model, *parts)]
-        return [*names, *(self.memory.modules() if self.memory else [])]
+        return [model_class(name).__module__ for name in _models_in({"model": self.model, **self.parameters})]
 
     def build(self, X: FloatArray, rows: Any, seed: int) -> Any:
         """Build the classifier for one trial; ``rows`` of ``X`` may serve as first prototypes."""
         from ccmem.base.memory import CompetitiveMemory
         from ccmem.readout.modal import ModalClassifier
 
-        model = self._bare(X, rows, seed)
-        return ModalClassifier(model) if isinstance(model, CompetitiveMemory) else model
-
-    def _bare(self, X: FloatArray, rows: Any, seed: int) -> Any:
-        parameters = {key: _built(value, seed) for key, value in self.parameters.items()}
+        parameters = dict(self.parameters)
         if self.start == TRAINING_IMAGES:
             chosen = np.random.default_rng([seed, 1]).choice(rows, parameters["n_units"], replace=False)
             parameters["init"] = X[np.sort(chosen)]
-        if self.memory is not None:
-            parameters["memory"] = self.memory._bare(X, rows, seed)
         try:
-            return _seeded(self.model, parameters, seed)
+            model = _built({"model": self.model, **parameters}, seed)
         except TypeError as problem:
             raise ValueError(f"row {self.name}: {problem}; its parameters are {dict(self.parameters)}") from problem
-
-
-def _seeded(model: str, parameters: Mapping[str, Any], seed: int) -> Any:
-    kind = model_class(model)
-    return kind(**parameters, **({"random_state": seed} if "random_state" in kind._get_param_names() else {}))
+        return ModalClassifier(model) if isinstance(model, CompetitiveMemory) else model
 
 
 def _built(value: Any, seed: int) -> Any:
     """Convert a parameter; a table that names a model becomes one (for example the layers of a stack)."""
     if isinstance(value, Mapping) and "model" in value:
-        return _seeded(value["model"], {k: _built(v, seed) for k, v in value.items() if k != "model"}, seed)
-    if isinstance(value, list):
-        return tuple(_built(one, seed) for one in value)
-    return value
+        kind = model_class(value["model"])
+        seeded = {"random_state": seed} if "random_state" in kind._get_param_names() else {}
+        return kind(**{key: _built(inner, seed) for key, inner in value.items() if key != "model"}, **seeded)
+    return tuple(_built(one, seed) for one in value) if isinstance(value, list) else value
 
 
 def _models_in(value: Any) -> list[str]:
@@ -147,95 +133,8 @@ def paper() -> dict[str, Any]:
 
 
 def model_names() -> list[str]:
-    """Return the models of the tables, in order."""
+    """Return the models of the paper's tables, in order."""
     return list(settings()["rows"])
-
-
-def paper_row(dataset: str, model: str) -> Row:
-    """Return the row with the paper's settings, or settings that match its tables where it gives none."""
-    facts = settings()["rows"].get(model)
-    if facts is None:
-        raise ValueError(f"unknown model {model!r}; there are {', '.join(model_names())}")
-    return Row(
-        model,
-        facts["title"],
-        facts["model"],
-        {**facts["parameters"], **facts.get(dataset, {})},
-        facts.get("start", "own"),
-        paper_row(dataset, facts["memory"]) if "memory" in facts else None,
-        facts["source"],
-    )
-
-
-def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
-    """Return ``row`` with other parameters; ``start`` and names beginning with ``memory.`` are routed."""
-    own = {key: value for key, value in parameters.items() if key != "start" and not key.startswith("memory.")}
-    inner = {key.removeprefix("memory."): value for key, value in parameters.items() if key.startswith("memory.")}
-    memory = row.memory if row.memory is None or not inner else changed(row.memory, row.memory.name, inner)
-    start = parameters.get("start", row.start)
-    return replace(row, name=name, parameters={**row.parameters, **own}, start=start, memory=memory)
-
-
-def tuned_row(dataset: str, model: str) -> Row | None:
-    """Return the row with tuned parameters, or None if there are none."""
-    found = tuned().get(dataset, {}).get(model)
-    if found is None or not found["parameters"]:  # the search found nothing better
-        return None
-    row = changed(paper_row(dataset, model), model + TUNED, found["parameters"])
-    return replace(row, title=f"{row.title}, tuned", source=found["command"])
-
-
-def other_rows(kind: str, dataset: str, models: Iterable[str]) -> list[Row]:
-    """Return variants of the paper's rows for ``models``: other readings, or memories without thresholds."""
-    found = []
-    for name, facts in settings()[kind].items():
-        if facts["of"] in models and dataset in facts.get("only", [dataset]):
-            row = _variant(paper_row(dataset, facts["of"]), name, facts)
-            if "memory" in facts:
-                inner = settings()[kind][facts["memory"]]
-                row = replace(row, memory=_variant(paper_row(dataset, inner["of"]), facts["memory"], inner))
-            found.append(row)
-    return found
-
-
-def layer_rows(names: Iterable[str] | None = None) -> list[Row]:
-    """Return stacks of layers, or those named; they are variants of no model in the paper."""
-    found = settings()["layers"]
-    return [
-        Row(name, found[name]["title"], "Stack", found[name]["parameters"], source=found[name]["source"])
-        for name in (found if names is None else names)
-    ]
-
-
-def family_row(dataset: str, name: str, size: str = "small") -> Row:
-    """Return a model of the family with its untuned settings, in one size: "small" or "large"."""
-    facts = settings()["family"][name]
-    parameters = {**facts["parameters"], **facts[size], **facts.get(dataset, {}).get(size, {})}
-    ending, title = ("", "") if size == "small" else ("-500", ", 500 units")
-    note = facts.get("note", "untuned")
-    return Row(
-        name + ending, facts["title"] + title, facts["model"], parameters, facts.get("start", "own"), source=note
-    )
-
-
-def family_rows(dataset: str, names: Iterable[str] | None = None, size: str = "small") -> list[Row]:
-    """Return every model of the family, or those named, tuned, with 125 ("small") or 500 units ("large")."""
-    found = []
-    for name, facts in settings()["family"].items():
-        if names is None or name in names:
-            row, best = family_row(dataset, name, size), tuned().get(dataset, {}).get(name)
-            if best is not None:
-                text = "; ".join(part for part in (best["command"], facts.get("note")) if part)
-                row = replace(changed(row, row.name, best["parameters"]), source=text)
-            found.append(row)
-    return found
-
-
-def _variant(row: Row, name: str, facts: Mapping[str, Any]) -> Row:
-    """Return a variant of ``row``; a different model inherits no parameters."""
-    if "model" in facts:
-        row = replace(row, model=facts["model"], parameters={})
-    return replace(changed(row, name, facts["parameters"]), title=facts["title"], source=facts["source"])
 
 
 def rivals() -> dict[str, Any]:
@@ -243,94 +142,141 @@ def rivals() -> dict[str, Any]:
     return _read("rivals.toml")
 
 
-def rival_names() -> list[str]:
-    """Return the names of all rows of the comparison, without budgets."""
-    return list(rivals()["rows"])
+def named_row(dataset: str, name: str, size: str = "small") -> Row:
+    """Return a row of settings.toml as it is described there; ``size`` is "small" or "large", for the family alone.
+
+    A row "of" another one varies its settings. With another model it inherits none of them.
+    """
+    facts = _described().get(name)
+    if facts is None:
+        raise ValueError(f"unknown model {name!r}; there are {', '.join(model_names())}")
+    row = named_row(dataset, facts["of"]) if "of" in facts else Row(name, "", "", {})
+    if "model" in facts:
+        row = replace(row, model=facts["model"], parameters={}, start=facts.get("start", row.start))
+    here = facts.get(dataset, {})
+    for parameters in (facts["parameters"], facts.get(size, {}), here.get(size, {}) if size in facts else here):
+        row = changed(row, name, parameters)
+    if "memory" in facts:
+        memory = named_row(dataset, facts["memory"])
+        row = changed(row, name, {"memory": {"model": memory.model, **memory.parameters}})
+    return replace(row, title=facts["title"], source=facts.get("source", ""))
+
+
+def _described() -> dict[str, dict[str, Any]]:
+    """Return name -> description of every row of settings.toml."""
+    return {
+        name: row for kind in ("rows", "adaptive", "readings", *ON_DEMAND) for name, row in settings()[kind].items()
+    }
+
+
+def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
+    """Return ``row`` with other parameters; ``start`` and names beginning with ``memory.`` are routed."""
+    own = dict(row.parameters)
+    for key, value in parameters.items():
+        outer, _, inner = key.partition(".")
+        own[outer] = {**own[outer], inner: value} if inner else value
+    start = own.pop("start", row.start)
+    return replace(row, name=name, parameters=own, start=start)
+
+
+def _with_tuning(row: Row, dataset: str, key: str) -> Row:
+    """Return ``row`` with the settings that ``ccmem tune`` found under this name, if there are any."""
+    found = tuned().get(dataset, {}).get(key)
+    if found is None:
+        return row
+    source = "; ".join(text for text in (row.source, found["command"]) if text)
+    return replace(changed(row, row.name, found["parameters"]), source=source)
+
+
+def tuned_row(dataset: str, model: str) -> Row | None:
+    """Return a row of the paper with tuned settings, or None if the search found nothing better."""
+    if not tuned().get(dataset, {}).get(model, {}).get("parameters"):
+        return None
+    row = _with_tuning(replace(named_row(dataset, model), source=""), dataset, model)
+    return replace(row, name=model + TUNED, title=f"{row.title}, tuned")
+
+
+def _family_row(dataset: str, name: str, size: str) -> Row:
+    row = _with_tuning(named_row(dataset, name, size), dataset, name)
+    row = replace(row, source=row.source or "untuned")
+    return row if size == "small" else replace(row, name=f"{name}-500", title=f"{row.title}, 500 units")
 
 
 def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool = True) -> Row:
     """Return a method at a budget, with its tuned settings unless disabled."""
     facts = rivals()["rows"].get(name)
     if facts is None:
-        raise ValueError(f"unknown rival {name!r}; there are {', '.join(rival_names())}")
-    ours, told = bool(facts.get("ours", False)), "labels"
-    more = {} if budget is None else dict(facts["budgets"][budget])
-    if ours:
-        row = _ours(dataset, more.pop("of", None) or facts["of"])
-    else:
-        found = tuned().get(dataset, {}).get(_tuned_for(name, budget), {}) if tune else {}
-        source = f"{facts['source']}; {found['command']}" if found else facts["source"]
-        parameters = {**facts["parameters"], **found.get("parameters", {})}
-        row = Row(name, facts["title"], facts["model"], parameters, source=source)
-        told = model_class("TaskRival" if facts["regime"] == "own" else facts["model"]).told
-    floats = None
-    title, key = facts["title"], name
+        raise ValueError(f"unknown rival {name!r}; there are {', '.join(rivals()['rows'])}")
+    ours, more = bool(facts.get("ours", False)), {} if budget is None else dict(facts["budgets"][budget])
+    floats, title, key = None, facts["title"], name
     if budget is not None:
         floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
-        row = changed(row, key, more if ours else {**more, "max_floats": floats})
+    if ours:
+        told, of = "labels", more.pop("of", None) or facts["of"]
+        model = of.removesuffix(TUNED)
+        row = (tuned_row(dataset, model) if of != model else None) or named_row(dataset, model)
+    else:
+        told = model_class("TaskRival" if facts["regime"] == "own" else facts["model"]).told
+        row = Row(name, title, facts["model"], facts["parameters"], source=facts["source"])
+        row = _with_tuning(row, dataset, _tuned_for(name, budget)) if tune else row
+        more |= {} if budget is None else {"max_floats": floats}
     standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
-    return replace(row, name=key, title=title, standing=standing)
+    return replace(changed(row, key, more), title=title, standing=standing)
 
 
-def tuned_rows(dataset: str, name: str) -> list[Row]:
-    """Return the untuned row at every budget that is searched."""
-    facts = rivals()["rows"].get(name, {})
+def _tuned_for(name: str, budget: str | None) -> str:
+    """Return the row whose tuning applies to a budget: the same, the next smaller or the smallest."""
+    at, sizes = rivals()["rows"][name].get("tuned_at"), rivals()["budgets"]
+    if at is None or budget is None:
+        return name
+    fits = [one for one in at if sizes[one] <= sizes[budget]]
+    return f"{name}-{(fits or at[:1])[-1].lower()}"
+
+
+def rows_to_tune(dataset: str, name: str) -> list[Row]:
+    """Return the untuned row of a rival at every budget that is searched."""
+    facts = rivals()["rows"][name]
     if "search" not in facts:
         raise ValueError(f"there is no search space for {name!r}: its settings are those of another row")
     return [rival_row(dataset, name, budget, tune=False) for budget in facts.get("tuned_at", [None])]
 
 
-def _tuned_for(name: str, budget: str | None) -> str:
-    """Return the row whose tuning applies to a budget: the same, the next smaller or the smallest."""
-    at = rivals()["rows"][name].get("tuned_at")
-    if at is None or budget is None:
-        return name
-    sizes = rivals()["budgets"]
-    fits = [one for one in at if sizes[one] <= sizes[budget]]
-    return f"{name}-{(fits or at[:1])[-1].lower()}"
-
-
-def _ours(dataset: str, name: str) -> Row:
-    if name.endswith("-tuned"):
-        model = name.removesuffix("-tuned")
-        return tuned_row(dataset, model) or paper_row(dataset, model)
-    found = {row.name: row for row in (*other_rows("adaptive", dataset, model_names()), *layer_rows())}
-    if name not in found:
-        raise ValueError(f"there is no row {name!r} to compare with; there are {', '.join(found)}")
-    return found[name]
-
-
-def rival_rows(dataset: str, names: Iterable[str] | None = None) -> list[Row]:
-    """Return every method, or those named, at every budget."""
-    found = []
-    for name in rival_names() if names is None else names:
-        budgets = rivals()["rows"].get(name, {}).get("budgets", {None: {}})
-        found += [rival_row(dataset, name, budget) for budget in budgets]
-    return found
-
-
 def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:
-    """Return the rows of a data set's tables: the paper's, then tuned ones, then variants."""
+    """Return the rows of a data set's tables: the paper's, then tuned ones, then variants.
+
+    ``models`` may name models of the paper, rows on demand and rivals; by default all rows of each kind are returned.
+    """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
-    asked = None if models is None else list(models)
+    methods = rivals()["rows"]
+    elsewhere = {*methods, *(name for kind in ON_DEMAND for name in settings()[kind])}
+    asked = [*model_names(), *elsewhere] if models is None else list(models)
+    names = [name for name in asked if name not in elsewhere]
 
     def chosen(known: Iterable[str]) -> list[str]:
-        """Return the names of one kind that were asked for, by default all."""
-        return list(known) if asked is None else [name for name in asked if name in known]
+        return [name for name in (known if models is None else asked) if name in known]
 
-    layers, family, others = chosen(settings()["layers"]), chosen(settings()["family"]), chosen(rivals()["rows"])
-    elsewhere = {*layers, *family, *others}
-    names = model_names() if asked is None else [name for name in asked if name not in elsewhere]
+    def variants(kind: str) -> list[Row]:
+        facts = settings()[kind]
+        return [
+            named_row(dataset, name)
+            for name in facts
+            if facts[name]["of"] in names and dataset in facts[name].get("only", [dataset])
+        ]
+
     found: dict[str, Callable[[], list[Row]]] = {
-        "paper": lambda: [paper_row(dataset, name) for name in names],
+        "paper": lambda: [named_row(dataset, name) for name in names],
         "tuned": lambda: [row for name in names if (row := tuned_row(dataset, name)) is not None],
-        "adaptive": lambda: other_rows("adaptive", dataset, names),
-        "readings": lambda: other_rows("readings", dataset, names),
-        "layers": lambda: layer_rows(layers),
-        "family": lambda: family_rows(dataset, family, "small"),
-        "family-500": lambda: family_rows(dataset, family, "large"),
-        "rivals": lambda: rival_rows(dataset, others),
+        "adaptive": lambda: variants("adaptive"),
+        "readings": lambda: variants("readings"),
+        "layers": lambda: [named_row(dataset, name) for name in chosen(settings()["layers"])],
+        "family": lambda: [_family_row(dataset, name, "small") for name in chosen(settings()["family"])],
+        "family-500": lambda: [_family_row(dataset, name, "large") for name in chosen(settings()["family"])],
+        "rivals": lambda: [
+            rival_row(dataset, name, budget)
+            for name in chosen(methods)
+            for budget in methods[name].get("budgets", [None])
+        ],
     }
     return [row for kind in KINDS if kind in kinds for row in found[kind]()]

@@ -10,27 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ccmem.paper.datasets import ImageData
-from ccmem.paper.experiments import Row, changed, family_row, paper_row, rival_names, rivals, settings, tuned_rows
-from ccmem.paper.experiments.pools import Pool, pool_for
+from ccmem.paper.experiments import Row, changed, named_row, rivals, rows_to_tune, settings
 from ccmem.paper.experiments.protocol import PROTOCOLS, STRICT, Benchmark, Stopped
-from ccmem.paper.experiments.runs import run_trial
+from ccmem.paper.experiments.runs import Pool, pool_for, run_trial
 
 FINALISTS = 4
 FINAL_SEEDS = 3
-
-
-class Plan(NamedTuple):
-    """Search plan; other learners use the strict protocol only and fewer repetitions."""
-
-    space: Mapping[str, list[Any]]
-    protocols: Sequence[str]
-    n_finalists: int
-    n_seeds: int
 
 
 def candidates(space: Mapping[str, list[Any]], count: int, seed: int) -> list[dict[str, Any]]:
@@ -84,27 +74,27 @@ def tune(
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Return the best settings found, and the search that found them, as JSON values."""
-    if model in rival_names():
-        plan = Plan(rivals()["rows"][model].get("search", {}), (STRICT,), 2, 2)
-        rows, benchmark = tuned_rows(data.name, model), _thinned(data, rivals()["tune"], seed)
-    elif model in settings()["family"]:
-        space = settings()["family"][model].get("search", {})
-        plan, benchmark = Plan(space, PROTOCOLS, 2, 2), Benchmark.validation(data, seed=seed)
-        rows = [family_row(data.name, model)]
+    protocols: Sequence[str] = PROTOCOLS
+    n_finalists, n_seeds = (FINALISTS, FINAL_SEEDS) if model in settings()["rows"] else (2, 2)
+    if model in rivals()["rows"]:  # other learners use the strict protocol only
+        space, rows = rivals()["rows"][model].get("search", {}), rows_to_tune(data.name, model)
+        protocols, benchmark = (STRICT,), _thinned(data, rivals()["tune"], seed)
     else:
-        space = settings()["search"].get(model)
+        in_family = model in settings()["family"]
+        space = settings()["family"][model].get("search", {}) if in_family else settings()["search"].get(model)
         if space is None:
             raise ValueError(f"there is no search space for {model!r}; there are {', '.join(settings()['search'])}")
-        plan, benchmark = Plan(space, PROTOCOLS, FINALISTS, FINAL_SEEDS), Benchmark.validation(data, seed=seed)
-        rows = [paper_row(data.name, model)]
+        rows, benchmark = [named_row(data.name, model)], Benchmark.validation(data, seed=seed)
     limit = int(settings()["datasets"][data.name]["unit_limit"])
     found = {}
     for row in rows:
-        tried: list[dict[str, Any]] = [
-            {"parameters": picked, "scores": []} for picked in candidates(plan.space, count, seed)
-        ]
-        first, best = _search(row, plan, benchmark, limit, tried, seed, jobs, dask)
-        untuned, tuned = (float(np.mean(entry["scores"])) for entry in (first, best))
+        tried: list[dict[str, Any]] = [{"parameters": pick, "scores": []} for pick in candidates(space, count, seed)]
+        with pool_for(benchmark, jobs, dask) as pool:
+            _add_scores(pool, row, tried, [seed + 1000], limit, protocols)
+            finalists = [tried[0], *sorted(tried[1:], key=lambda entry: -entry["scores"][0])[: n_finalists - 1]]
+            _add_scores(pool, row, finalists, range(seed + 1001, seed + 1000 + n_seeds), limit, protocols)
+        best = max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
+        untuned, tuned = (float(np.mean(entry["scores"])) for entry in (tried[0], best))
         say(
             f"{data.title}, {row.title}: {untuned:.4f} as it is, {tuned:.4f} tuned, "
             f"with {best['parameters'] or 'the settings it had'}"
@@ -121,36 +111,14 @@ def tune(
     return found
 
 
-def _search(
-    row: Row,
-    plan: Plan,
-    benchmark: Benchmark,
-    limit: int,
-    tried: list[dict[str, Any]],
-    seed: int,
-    jobs: int | None,
-    dask: str | None,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Add scores to the candidates ``tried``, the first of which is untuned; return the untuned and the best one."""
-
-    def run_over(pool: Pool, entries: list[dict[str, Any]], trials: range) -> None:
-        results = []
-        for entry in entries:
-            candidate = changed(row, row.name, entry["parameters"])
-            for trial in trials:
-                asked = candidate, pool.benchmark, seed + 1000 + trial, limit, plan.protocols
-                results.append((entry, pool.executor.submit(score, *asked)))
-        try:
-            for entry, result in results:
-                entry["scores"].append(round(result.result(), 4))
-        except BaseException:
-            for _, result in results:
-                result.cancel()
-            raise
-
-    with pool_for(benchmark, jobs, dask) as pool:
-        run_over(pool, tried, range(1))
-        first, rest = tried[0], sorted(tried[1:], key=lambda entry: -entry["scores"][0])
-        finalists = [first, *rest[: plan.n_finalists - 1]]
-        run_over(pool, finalists, range(1, plan.n_seeds))
-    return first, max(finalists, key=lambda entry: float(np.mean(entry["scores"])))
+def _add_scores(
+    pool: Pool, row: Row, tried: list[dict[str, Any]], seeds: Sequence[int], limit: int, protocols: Sequence[str]
+) -> None:
+    """Append one score per seed to every candidate, rounded to four digits."""
+    entries = [(entry, seed) for entry in tried for seed in seeds]
+    calls = [
+        (changed(row, row.name, entry["parameters"]), pool.benchmark, seed, limit, protocols) for entry, seed in entries
+    ]
+    scores = dict(pool.results(score, calls))
+    for number, (entry, _) in enumerate(entries):
+        entry["scores"].append(round(scores[number], 4))

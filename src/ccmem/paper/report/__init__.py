@@ -10,30 +10,10 @@ from typing import Any
 
 from ccmem.io.persistence.atomic import write_whole
 from ccmem.paper.report.page import page
-from ccmem.paper.report.tables import Cell, Line, Table, summary, tables
-from ccmem.paper.report.text import (
-    bars,
-    comparison_for_markdown,
-    comparison_for_terminal,
-    for_markdown,
-    for_terminal,
-    headline,
-)
+from ccmem.paper.report.tables import summary, tables
+from ccmem.paper.report.text import bars, for_markdown, for_terminal, headline, sections
 
-__all__ = [
-    "Cell",
-    "Line",
-    "Table",
-    "bars",
-    "comparison_for_terminal",
-    "for_markdown",
-    "for_terminal",
-    "headline",
-    "page",
-    "summary",
-    "tables",
-    "write_report",
-]
+__all__ = ["bars", "for_markdown", "for_terminal", "headline", "page", "sections", "summary", "tables", "write_report"]
 
 
 def write_report(
@@ -52,26 +32,20 @@ def write_report(
                 pictures[name] = _pictures(result, folder)
         except ImportError as problem:
             print(f"ccmem: no figures: {problem}", file=sys.stderr)
-    markdown = "\n".join(
-        part
-        for result in results.values()
-        for part in (*map(for_markdown, tables(result)), comparison_for_markdown(result))
-        if part
-    )
+    markdown = "\n".join(for_markdown(section) for result in results.values() for section in sections(result))
     write_whole(folder / "tables.md", markdown.encode())
-    html = page(results, pictures, command, seconds)
-    write_whole(folder / "report.html", html.encode())
+    write_whole(folder / "report.html", page(results, pictures, command, seconds).encode())
     return folder / "report.html"
 
 
 def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]]:
+    """Save the figures of a data set; return their captions and contents."""
     from ccmem.paper.report.figures import draw
 
     found = []
     for name, caption, figure in draw(result, folder):
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-        content = buffer.getvalue()
-        write_whole(folder / "figures" / f"{name}.png", content)
-        found.append((caption, content))
+        write_whole(folder / "figures" / f"{name}.png", buffer.getvalue())
+        found.append((caption, buffer.getvalue()))
     return found

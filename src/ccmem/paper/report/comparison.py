@@ -11,9 +11,10 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS, STRICT
-from ccmem.paper.report.tables import mean_and_std
+from ccmem.paper.report.tables import Section, figure, mean_and_std
 
 HEAD = ("model", "given", "floats held", "ACC strict", "BWT strict", "ACC paper", "µs a sample", "trials")
+REGIMES = ("one pass", "own", "all data")
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,22 @@ def _quickest(trials: Sequence[Mapping[str, float]]) -> float:
     return float(min(trial[protocol] for trial in trials if protocol in trial))
 
 
-def comparison_lines(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the comparison as table lines: one-pass learners first, then those given tasks or all data."""
+def at_equal_memory(result: Mapping[str, Any]) -> Section:
+    """Return the comparison as a section: one-pass learners first, then those given tasks or all data."""
     found: list[tuple[str, ...]] = []
-    for regime in ("one pass", "own", "all data"):
-        for one in contenders(result):
-            if one.regime == regime:
-                measured = (one.accuracy.get(STRICT), one.transfer.get(STRICT), one.accuracy.get(PAPER))
-                cost = f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}"
-                title = one.title + " (ours)" * one.ours
-                found.append((title, one.told, f"{one.floats:,}", *map(_figure, measured), cost, one.n_trials))
-    return found
+    for one in sorted(contenders(result), key=lambda one: REGIMES.index(one.regime)):
+        measured = (one.accuracy.get(STRICT), one.transfer.get(STRICT), one.accuracy.get(PAPER))
+        cells = ("not run" if value is None else figure(*value, alone="") for value in measured)
+        cost = f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}"
+        found.append((one.title + " (ours)" * one.ours, one.told, f"{one.floats:,}", *cells, cost, one.n_trials))
+    title = f"{result['dataset']['title']}, at equal memory"
+    return Section(title, (), [([HEAD, *found], "")] if found else [])
+
+
+def strict_by_budget(result: Mapping[str, Any]) -> Section:
+    """Return strict ACC by learner and budget as a section."""
+    lines = by_budget(result)
+    return Section(f"{result['dataset']['title']}, strict ACC by budget", (), [(lines, "")] if lines else [])
 
 
 def by_budget(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -116,13 +122,6 @@ def by_budget(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
         counted = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
         lines.append((f"{one.family_title}{' (ours)' if one.ours else ''}{told}", *cells, own, counted))
     return lines
-
-
-def _figure(value: tuple[float, float | None] | None) -> str:
-    if value is None:
-        return "not run"
-    mean, spread = value
-    return f"{mean:.4f}" if spread is None else f"{mean:.4f} ± {spread:.4f}"
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -43,18 +43,30 @@ def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
     yield f"{name}-cost", caption, _cost(found, title)
 
 
-def _styles(found: Sequence[Contender]) -> dict[str, tuple[str, str, bool]]:
-    """Return colour, marker and origin of every family, independent of the rows that were run."""
-    rows = experiments.rivals()["rows"]
-    families = dict.fromkeys([*((name, bool(row.get("ours", False))) for name, row in rows.items())])
-    families.update(dict.fromkeys((one.family, one.ours) for one in found))
+def _styles(found: Sequence[Contender]) -> dict[str, dict[str, Any]]:
+    """Return the line style of every family shown; it is the same whatever rows were run.
+
+    Hollow marks and dashes: task boundaries given. Dots: all data. Thick lines: ours.
+    """
+    families = {name: bool(row.get("ours", False)) for name, row in experiments.rivals()["rows"].items()}
+    families |= {one.family: one.ours for one in found}
+    regimes = {one.family: one.regime for one in found}
     colours = {True: iter(OURS), False: iter(THEIRS)}
-    styles = {
-        family: (next(colours[ours], GREY), MARKS[number % len(MARKS)], ours)
-        for number, (family, ours) in enumerate(families)
-    }
-    shown = {one.family for one in found}
-    return {family: style for family, style in styles.items() if family in shown}
+    styles = {}
+    for number, (family, ours) in enumerate(families.items()):
+        colour, regime = next(colours[ours], GREY), regimes.get(family)
+        if regime == "all data":
+            colour = INK
+        styles[family] = {
+            "color": colour,
+            "marker": MARKS[number % len(MARKS)],
+            "markersize": 8 if ours else 6,
+            "markerfacecolor": "white" if regime == "own" else colour,
+            "linestyle": {"own": "--", "all data": ":"}.get(str(regime), "-"),
+            "linewidth": 2.2 if ours else 1.1,
+            "zorder": 3 if ours else 2,
+        }
+    return {family: styles[family] for family in families if family in regimes}
 
 
 def _name_those_below(ax: Any, below: Mapping[str, Sequence[str]]) -> None:
@@ -66,36 +78,23 @@ def _name_those_below(ax: Any, below: Mapping[str, Sequence[str]]) -> None:
         ax.annotate(text, (0.02, 0.02), xycoords="axes fraction", fontsize=7, color=INK, bbox=box, zorder=5)
 
 
-def _memory(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
+def _memory(found: Sequence[Contender], styles: Mapping[str, dict[str, Any]], title: str) -> Any:
     free = [one for one in found if one.regime == "one pass"] or found
     asked = [one for one in free if not one.ours] or free  # ours and task-aware learners run under both protocols
     ran = [protocol for protocol in (STRICT, PAPER) if any(protocol in one.accuracy for one in asked)]
     figure = new_figure(5.6 * len(ran) + 1.9, 5.2)
     panels = figure.subplots(1, len(ran), squeeze=False)[0]
     for ax, protocol in zip(panels, ran, strict=True):
-        for family, (colour, mark, ours) in styles.items():
+        for family, style in styles.items():
             mine = (one for one in found if one.family == family and protocol in one.accuracy)
             line = sorted(mine, key=lambda one: one.floats)
-            if not line:
-                continue
-            if line[0].regime == "all data":
+            if line and line[0].regime == "all data":
                 ax.axhline(line[0].accuracy[protocol][0], color=INK, linestyle=":", linewidth=1)
-                continue
-            hollow = line[0].regime == "own"
-            ax.errorbar(
-                [one.floats for one in line],
-                [one.accuracy[protocol][0] for one in line],
-                yerr=[one.accuracy[protocol][1] or 0.0 for one in line],
-                color=colour,
-                marker=mark,
-                markersize=8 if ours else 6,
-                markerfacecolor="white" if hollow else colour,
-                linestyle="--" if hollow else "-",
-                linewidth=2.2 if ours else 1.1,
-                elinewidth=0.8,
-                label=line[0].family_title + (" (ours)" if ours else ""),
-                zorder=3 if ours else 2,
-            )
+            elif line:
+                means, spreads = zip(*(one.accuracy[protocol] for one in line), strict=True)
+                bars = [spread or 0.0 for spread in spreads]
+                label = line[0].family_title + " (ours)" * line[0].ours
+                ax.errorbar([one.floats for one in line], means, yerr=bars, elinewidth=0.8, label=label, **style)
         points = [(float(one.floats), one.accuracy[protocol][0]) for one in free if protocol in one.accuracy]
         steps = front(points)
         ax.step(*zip(*steps, strict=True), where="post", color=GREY, linewidth=5, alpha=0.35, zorder=1)
@@ -127,26 +126,14 @@ def _at_most(found: Sequence[Contender], limit: int) -> list[Contender]:
     return list(chosen.values())
 
 
-def _over_time(found: Sequence[Contender], styles: Mapping[str, tuple[str, str, bool]], title: str) -> Any:
+def _over_time(found: Sequence[Contender], styles: Mapping[str, dict[str, Any]], title: str) -> Any:
     figure = new_figure(8.2, 4.8)
     ax = figure.subplots()
     strict = [one for one in found if STRICT in one.accuracy]
     shown = _at_most(strict, 400_000) or _at_most(strict, 1_000_000)
     for one in shown:
-        colour, mark, ours = styles[one.family]
         values = one.over_time[STRICT]
-        ax.plot(
-            np.arange(1, len(values) + 1),
-            values,
-            color=INK if one.regime == "all data" else colour,
-            marker=mark,
-            markersize=7 if ours else 5,
-            markerfacecolor="white" if one.regime == "own" else colour,
-            linestyle=":" if one.regime == "all data" else "--" if one.regime == "own" else "-",
-            linewidth=2.2 if ours else 1.1,
-            label=one.title + (" (ours)" if ours else ""),
-            zorder=3 if ours else 2,
-        )
+        ax.plot(np.arange(1, len(values) + 1), values, label=one.title + " (ours)" * one.ours, **styles[one.family])
     ax.set_xticks(np.arange(1, len(values) + 1))
     ax.set_xlabel("tasks learned")
     ax.set_ylabel("accuracy on all of them")

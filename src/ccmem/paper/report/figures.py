@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ccmem import plots
 from ccmem.core.events import Event
-from ccmem.core.typing import FloatArray, IntArray
+from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
 from ccmem.paper.report.comparison_figures import draw_comparison
 from ccmem.paper.report.tables import mean_and_std
-
-
-@dataclass(frozen=True)
-class KeptMemory:
-    """A memory saved by a run, with the attributes that figures read."""
-
-    prototypes_: FloatArray
-    win_counts_: IntArray
-    events_: list[Event]
-    n_samples_seen_: int
-    rejected: Any = None
-    unit_blocks_: IntArray | None = None
-
-    @property
-    def n_features_in_(self) -> int:
-        return self.prototypes_.shape[1]
-
-    @classmethod
-    def read(cls, path: Path, trial: Mapping[str, Any], n_samples: int) -> KeptMemory | None:
-        """Load a memory that a run saved, or None if the model has none."""
-        with np.load(path) as kept:
-            if "prototypes" not in kept:
-                return None
-            rejected = np.unpackbits(kept["rejected"], count=n_samples).astype(bool) if "rejected" in kept else None
-            return cls(
-                kept["prototypes"],
-                kept["wins"],
-                [Event(**event) for event in trial.get("events", [])],
-                n_samples,
-                rejected,
-                kept.get("blocks"),
-            )
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
@@ -99,13 +67,27 @@ def _has(row: Mapping[str, Any], protocol: str) -> bool:
     return all(protocol in trial["protocols"] for trial in row["trials"].values())
 
 
-def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, KeptMemory]]:
+def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, Any]]:
+    """Yield the memories that a run saved, each with the attributes that figures read."""
     for row_name, row in rows.items():
         path = folder / "memories" / f"{name}-{row_name}.npz"
-        if "0" in row["trials"] and path.is_file():
-            memory = KeptMemory.read(path, row["trials"]["0"], n_samples)
-            if memory is not None:
-                yield row_name, memory
+        if "0" not in row["trials"] or not path.is_file():
+            continue
+        with np.load(path) as kept:
+            if "prototypes" in kept:  # the model has a memory
+                rejected = kept.get("rejected")
+                yield (
+                    row_name,
+                    SimpleNamespace(
+                        prototypes_=kept["prototypes"],
+                        win_counts_=kept["wins"],
+                        unit_blocks_=kept.get("blocks"),
+                        events_=[Event(**event) for event in row["trials"]["0"].get("events", [])],
+                        n_samples_seen_=n_samples,
+                        n_features_in_=kept["prototypes"].shape[1],
+                        rejected=None if rejected is None else np.unpackbits(rejected, count=n_samples).astype(bool),
+                    ),
+                )
 
 
 def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ccmem.paper.report.comparison import HEAD, by_budget, comparison_lines
-from ccmem.paper.report.tables import Table, tables
-from ccmem.paper.report.text import headline, parts_of
+from ccmem.paper.report.comparison import at_equal_memory, strict_by_budget
+from ccmem.paper.report.tables import VERDICTS, Section, tables
+from ccmem.paper.report.text import headline
 
 STYLE = """
 :root { color-scheme: light; --line: #e2e8f0; --soft: #f7fafc; --text: #1a202c; --dim: #4a5568; }
@@ -83,11 +83,12 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
     if said := headline(result):
         parts.insert(1, f'<p class="verdict">{escape(said)}.</p>')
     parts[2:2] = [_figure(*figure) for figure in figures[:1]]
-    parts += [_table(table) for table in tables(result)]
-    comparison = comparison_lines(result)
-    if comparison:
+    for table in tables(result):
+        parts += [f"<h3>{escape(table.title)}</h3>", f'<p class="note">{escape("; ".join(table.notes))}.</p>']
+        parts += _tables(table)
+    if (comparison := at_equal_memory(result)).parts:
         parts += ["<h3>At equal memory</h3>", COMPARISON_TEXT, "<p>ACC, strict protocol, by budget of floats:</p>"]
-        parts += [_lines(by_budget(result)), _lines([HEAD, *comparison])]
+        parts += [*_tables(strict_by_budget(result)), *_tables(comparison)]
     parts += [_figure(*figure) for figure in figures[1:]]
     if not figures:
         parts.append('<p class="note">No figures: they need matplotlib, <code>pip install matplotlib</code>.</p>')
@@ -106,23 +107,16 @@ def _figure(caption: str, png: bytes) -> str:
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _table(table: Table) -> str:
-    parts = [f"<h3>{escape(table.title)}</h3>", f'<p class="note">{escape("; ".join(table.notes))}.</p>']
-    for lines, note in parts_of(table):
-        parts += [_lines(lines), *([f"<p><b>{escape(note)}.</b></p>"] if note else [])]
-    return "\n".join(parts)
+def _tables(section: Section) -> list[str]:
+    return [_lines(lines) + (f"<p><b>{escape(note)}.</b></p>" if note else "") for lines, note in section.parts]
 
 
 def _lines(lines: Sequence[Sequence[str]], *, wrap: bool = False) -> str:
     head = "".join(f"<th>{escape(word)}</th>" for word in lines[0])
+    style = ' style="white-space: normal; overflow-wrap: anywhere"' if wrap else ""
     body = []
     for line in lines[1:]:
-        style = ' style="white-space: normal; overflow-wrap: anywhere"' if wrap else ""
-        cells = "".join(
-            f'<td class="{word}">{word}</td>'
-            if word in ("verified", "better", "missed")
-            else f"<td{style}>{escape(word)}</td>"
-            for word in line
-        )
+        kinds = (f' class="{word}"' if word in VERDICTS else style for word in line)
+        cells = "".join(f"<td{kind}>{escape(word)}</td>" for kind, word in zip(kinds, line, strict=True))
         body.append(f'<tr class="first">{cells}</tr>' if line[0] else f"<tr>{cells}</tr>")
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'

@@ -12,9 +12,12 @@ from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
 
 METRICS = ("ACC", "BWT", "FMI", "ARI", "V-M")
+COMPARED = ("model", "metric", "paper", "ours", "difference", "verdict")
+MEASURED = ("model", *METRICS, "units used", "s/trial")
 
 VERIFIED, BETTER, MISSED, QUOTED, NONE = "verified", "better", "missed", "quoted", ""
 """Verdicts: within tolerance; beyond it but better; outside it; quoted and not run here; no published figure."""
+VERDICTS = (VERIFIED, BETTER, MISSED)
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,14 @@ class Cell:
     verdict: str = NONE
 
     @property
+    def printed(self) -> float | None:
+        """The paper's mean."""
+        return None if self.paper is None else self.paper[0]
+
+    @property
     def difference(self) -> float | None:
-        """Return our mean minus the paper's figure."""
-        return None if self.paper is None or self.mean is None else self.mean - self.paper[0]
+        """Our mean minus the paper's."""
+        return None if self.printed is None or self.mean is None else self.mean - self.printed
 
 
 @dataclass(frozen=True)
@@ -51,14 +59,20 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
-    """One protocol on one data set."""
+class Section:
+    """Part of a report: lines of text in columns, the head first, and a remark below each such table."""
 
-    dataset: str
     title: str
+    notes: tuple[str, ...]
+    parts: list[tuple[list[tuple[str, ...]], str]]
+
+
+@dataclass(frozen=True)
+class Table(Section):
+    """One protocol on one data set: figures beside the paper's with verdicts, and other figures."""
+
     protocol: str
     lines: tuple[Line, ...]
-    notes: tuple[str, ...]
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
@@ -104,7 +118,11 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     if protocol == PAPER and theirs is not None and theirs != about["n_train"]:
         notes.append(f"the paper learned from {theirs:,} training images, these runs from {about['n_train']:,}")
     notes += [f"data: {note}" for note in about["notes"]]
-    return Table(name, f"{about['title']}, {protocol} protocol", protocol, tuple(lines), tuple(notes))
+    beside = compared(lines)
+    rest = measured(lines, only_new=bool(beside))
+    parts = [([COMPARED, *beside], verdicts(lines)), ([MEASURED, *rest], "")]
+    title = f"{about['title']}, {protocol} protocol"
+    return Table(title, tuple(notes), [part for part in parts if len(part[0]) > 1], protocol, tuple(lines))
 
 
 def _quoted(dataset: str, run: Iterable[str]) -> list[Line]:
@@ -164,26 +182,58 @@ def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) 
     return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED
 
 
+def figure(mean: float | None, std: float | None, alone: str = " (1 trial)") -> str:
+    """Format a mean and its standard deviation, or a remark if there is only one trial."""
+    if mean is None:
+        return ""
+    return f"{mean:.4f}{alone}" if std is None else f"{mean:.4f} ± {std:.4f}"
+
+
+def compared(lines: Sequence[Line]) -> list[tuple[str, ...]]:
+    """Return one line per cell with a published figure: paper, ours, difference, verdict."""
+    found: list[tuple[str, ...]] = []
+    most = max((line.n_trials for line in lines), default=0)
+    for line in lines:
+        name = line.title + (f" ({line.n_trials} trials)" if 1 < line.n_trials < most else "")
+        for cell in line.cells:
+            if cell.paper is not None:
+                ours = ("quoted, not run", "", "")
+                if cell.difference is not None:
+                    ours = figure(cell.mean, cell.std), f"{cell.difference:+.4f}", cell.verdict
+                found.append((name, cell.metric, figure(*cell.paper), *ours))
+                name = ""
+    return found
+
+
+def measured(lines: Sequence[Line], *, only_new: bool) -> list[tuple[str, ...]]:
+    """Return one line per model as measured; ``only_new`` omits rows that :func:`compared` shows in full."""
+    found = []
+    for line in lines:
+        if line.n_trials and not (only_new and all(cell.paper is not None for cell in line.cells)):
+            seconds = "" if line.seconds is None else f"{line.seconds:.1f}"
+            found.append((line.title, *[figure(cell.mean, cell.std) for cell in line.cells], line.units, seconds))
+    return found
+
+
+def judged(lines: Sequence[Line]) -> list[tuple[Line, Cell]]:
+    """Return the cells that have a verdict, with their lines."""
+    return [(line, cell) for line in lines for cell in line.cells if cell.verdict in VERDICTS]
+
+
+def verdicts(lines: Sequence[Line]) -> str:
+    """Return one sentence counting the verdicts."""
+    words = [cell.verdict for _, cell in judged(lines)]
+    parts = [f"{words.count(word)} {word}" for word in VERDICTS if word in words]
+    return f"{len(words)} cells: {', '.join(parts)}" if words else ""
+
+
 def summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return all tables of a data set as JSON values."""
-    found: dict[str, Any] = {"dataset": result["dataset"], "versions": result["versions"], "protocols": {}}
-    for table in tables(result):
-        found["protocols"][table.protocol] = {
-            line.name: {
-                "title": line.title,
-                "trials": line.n_trials,
-                "units": line.units,
-                "metrics": {
-                    cell.metric: {
-                        "mean": cell.mean,
-                        "std": cell.std,
-                        "paper": cell.paper and list(cell.paper),
-                        "difference": cell.difference,
-                        "verdict": cell.verdict,
-                    }
-                    for cell in line.cells
-                },
-            }
-            for line in table.lines
-        }
-    return found
+
+    def values(line: Line) -> dict[str, Any]:
+        keys = ("mean", "std", "paper", "difference", "verdict")
+        metrics = {cell.metric: {key: getattr(cell, key) for key in keys} for cell in line.cells}
+        return {"title": line.title, "trials": line.n_trials, "units": line.units, "metrics": metrics}
+
+    protocols = {table.protocol: {line.name: values(line) for line in table.lines} for table in tables(result)}
+    return {"dataset": result["dataset"], "versions": result["versions"], "protocols": protocols}
