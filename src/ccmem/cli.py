@@ -21,17 +21,17 @@ from ccmem.app.stopping import Ended
 from ccmem.app.text import printable
 
 COMMANDS = {
-    "generate": "make a drifting stream of sensor data to try things on",
+    "generate": "generate a drifting stream of sensor data for experiments",
     "look": "show what would be learned from a file, and why",
     "learn": "learn from files or a pipe; keep a checkpoint and resume from it",
     "predict": "label new rows from a checkpoint",
-    "inspect": "show what a checkpoint holds",
-    "compare": "compare the blocks of two checkpoints: common, new, missing",
+    "inspect": "show the content of a checkpoint",
+    "compare": "compare the blocks of two checkpoints: common, new and missing",
     "fleet": "one memory per key: learn, inspect, predict and export thousands of them",
     "watch": "open a live page of a memory: a checkpoint, a run in progress, or a demonstration",
     "datasets": "list, fetch and verify the image data sets",
-    "reproduce": "run the paper's experiments and print its tables beside ours",
-    "tune": "search better settings for a model on a validation split, never on test data",
+    "reproduce": "run the paper's experiments and print published and measured results side by side",
+    "tune": "search for better settings of a model on a validation split, never on test data",
 }
 """Subcommand -> one line of help. Its options are the function of this name in ``ccmem.app.options`` or
 ``options_more``, its code is ``run(arguments) -> exit code`` in ``ccmem.app.commands.<name>``."""
@@ -96,9 +96,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError as problem:
         print(f"ccmem {given.command}: {printable(_no_file(problem))}", file=sys.stderr)
         return 1
-    except (ValueError, OSError, ImportError) as problem:
+    except _explained_errors() as problem:
         print(f"ccmem {given.command}: {printable(str(problem))}", file=sys.stderr)
         return int(getattr(problem, "exit_code", 1))
+
+
+def _explained_errors() -> tuple[type[Exception], ...]:
+    """Return the errors whose message suffices; errors of parts exist only if a composed model was imported."""
+    parts = sys.modules.get("ccmem.ncl.errors")
+    return (ValueError, OSError, ImportError, *(() if parts is None else (parts.PartError,)))
 
 
 def _no_file(problem: FileNotFoundError) -> str:

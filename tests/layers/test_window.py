@@ -206,9 +206,9 @@ def test_a_plain_sequence_is_one_channel_and_names_say_which() -> None:
         "x0 level",
         "x0 spread",
         "x0 skewness",
-        "x0 peakedness",
-        "x0 1-2 turns",
-        "x0 3-4 turns",
+        "x0 kurtosis",
+        "x0 1-2 cycles",
+        "x0 3-4 cycles",
     ]
     assert layer.n_floats_ == 15 + 2 * 8 * 16
 

@@ -89,6 +89,21 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     for wrong in ("own_models:Nothing", "no_module:ChainMap", "os.path:join"):
         assert main(["learn", "x.csv", "--model", wrong, "--checkpoint", "e"]) != 0
         assert wrong in capsys.readouterr().err
+    (tmp_path / "faulty_models.py").write_text(FAULTY)
+    assert main(["learn", "x.csv", "--model", "faulty_models:Faulty", "--checkpoint", "f"]) == 1
+    assert "ccmem learn: activation 'faulty' (faulty_models.py, line 6)" in capsys.readouterr().err
+
+
+FAULTY = """
+from ccmem import ncl
+
+@ncl.activation
+def faulty(settings, x, prototype):
+    return x[99]
+
+class Faulty(ncl.Model):
+    activation = faulty
+"""
 
 
 LEARN = """

@@ -75,6 +75,7 @@ def event_lines(memory: Any, events: Sequence[Event], last_time: float | None = 
         if stop is not None and event.onset_time is not None and stop >= event.onset_time:
             stayed = f"for {format_duration(stop - event.onset_time)}"
         what = f"{sign} {'new ' if event.kind == 'new_block' else 'back to '}{block}"
-        stayed = f"{stayed:<15} " if event.onset_time is not None else ""
-        lines.append(f"  {when:<20} {what:<22} after {before:<12} {stayed}{', '.join(moved)}".rstrip())
+        if event.onset_time is None:
+            stayed = f"since row {event.onset + 1:,} ± {event.uncertainty:,}"
+        lines.append(f"  {when:<20} {what:<22} after {before:<12} {stayed:<24} {', '.join(moved)}".rstrip())
     return lines

@@ -109,7 +109,10 @@ class Learner:
     def predict(self, X: Any, units: bool = False) -> dict[str, Any]:
         """Return columns of answers: ``label`` if learned from labels, otherwise (or with ``units``) unit and block."""
         if self.front is not None:
-            raise ValueError("this checkpoint has learned windows, not rows: its answers are the events it tells")
+            raise ValueError(
+                "this checkpoint describes windows of a signal, not rows, and cannot label rows; its results are events"
+                " (see 'ccmem inspect')"
+            )
         if self.scale is not None:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}

@@ -33,19 +33,21 @@ examples:
 
     _fleet_learn(add_action("learn", "learn the rows of every key"))
 
-    add = add_action("inspect", "show what a store, or one of its memories, holds").add_argument
-    add("key", nargs="?", metavar="KEY", help="the memory of one key")
+    add = add_action("inspect", "show the content of a store or of one memory").add_argument
+    add("key", nargs="?", metavar="KEY", help="show the memory of this key")
     add("--store", metavar="DIR", required=True)
     add("--json", action="store_true", help="print everything as JSON")
 
-    add = add_action("predict", "unit, block (and label) of new rows, each by the memory of its key").add_argument
+    add = add_action(
+        "predict", "write the unit, block (and label) of new rows, each from the memory of its key"
+    ).add_argument
     add("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
     add("--store", metavar="DIR", required=True)
     add("--out", metavar="FILE", required=True, help=".parquet or .csv")
     add("--on-bad-row", choices=_STOP_OR_SKIP, default="stop", help="skip leaves such rows out")
     add("--json", action="store_true", help="print the summary as JSON")
 
-    add = add_action("export", "the memory of one key as a checkpoint for the other commands").add_argument
+    add = add_action("export", "write the memory of one key as a checkpoint for the other commands").add_argument
     add("key", metavar="KEY")
     add("--store", metavar="DIR", required=True)
     add("--out", metavar="FILE", required=True, help="a safetensors file")
@@ -54,27 +56,44 @@ examples:
 def _fleet_learn(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("sources", nargs="+", metavar="PATH", help="Parquet or CSV file, folder or pattern")
-    add("--store", metavar="DIR", required=True, help="folder of the fleet; made if need be")
-    add("--key", metavar="COLUMN", help="whose row it is (first run)")
-    add("--order", metavar="COLUMN", help="when the row was (first run)")
-    add("--features", metavar="A,B,...", type=names, help="default: all numeric")
+    add("--store", metavar="DIR", required=True, help="folder of the fleet; created if necessary")
+    add("--key", metavar="COLUMN", help="column with the key (first run)")
+    add("--order", metavar="COLUMN", help="column with the order of rows (first run)")
+    add("--features", metavar="A,B,...", type=names, help="numeric columns to learn (default: all)")
     add("--label", metavar="COLUMN", help="label column; labels may be missing in any row")
     add("--model", help="adaptive (default), ccm, wta, gmm or artc2a")
-    add("--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the model")
-    add("--scale", choices=("none", "unit", "standard"), help="none (default), for every key by itself")
-    add("--dtype", choices=("float32", "float64"), help="float32 (default) halves memories and rows")
-    add("--buckets", metavar="N", type=int, help="files the memories are spread over (default 64)")
-    add("--workers", metavar="N", type=int, help="processes (default: one a core)")
+    add(
+        "--param",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set a parameter of the model; may be repeated",
+    )
+    add("--scale", choices=("none", "unit", "standard"), help="none (default); scaled separately for every key")
+    add("--dtype", choices=("float32", "float64"), help="float32 (default) takes half the space")
+    add("--buckets", metavar="N", type=int, help="number of files that store the memories (default 64)")
+    add("--workers", metavar="N", type=int, help="number of processes (default: one per core)")
     add("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one here")
-    late = "rows that do not come after all those learned of their key: stop (default), or drop and count"
+    late = "at a row older than the rows already learned of its key: stop (default), or drop and count such rows"
     add("--late", choices=("stop", "drop"), default="stop", help=late)
-    add("--on-bad-row", choices=_STOP_OR_SKIP, default="stop", help="missing key, order or value")
+    add(
+        "--on-bad-row",
+        choices=_STOP_OR_SKIP,
+        default="stop",
+        help="at a missing key, order or value: stop (default), or skip and count such rows",
+    )
     add("--decimal", choices=(".", ","), help="decimal sign of CSV files (default: inferred)")
-    add("--missing", metavar="TEXT", action="append", default=[], help="another mark of a missing value")
+    add(
+        "--missing",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="text that marks a missing value; may be repeated",
+    )
     add("--day-first", action="store_true", help="read 4/2/2015 as 4 February")
     add("--round-rows", metavar="N", type=int, default=50_000_000, help="rows on disk at a time")
     add("--json", action="store_true", help="print the summary as JSON")
-    add("--quiet", action="store_true", help="print no progress and no summary")
+    add("--quiet", action="store_true", help="print neither progress nor summary")
     parser.epilog = """\
 examples:
   ccmem fleet learn archive/*.parquet --key machine_id --order time --store fleet --scale standard
@@ -82,12 +101,13 @@ examples:
   ccmem fleet learn day.csv --key user --order seq --features a,b,c --store fleet --workers 8
   ccmem fleet learn archive/ --store fleet --dask tcp://scheduler:8786
 
-Rows are Parquet or CSV with a column for the key (text or whole numbers) and one for the order (numbers or timestamps,
-no two alike within a key). All rows of one run may come in any order; rows of later runs must come after them, key by
-key: --late says what happens to those that do not. The first run fixes model, columns and scaling for all keys.
+The files are Parquet or CSV, with a column for the key (text or whole numbers) and one for the order (numbers or
+timestamps, unique within a key). Within a run, rows may come in any order. Rows of later runs must follow the rows
+already learned of their key; --late decides about those that do not. The first run fixes model, columns and scaling
+for all keys.
 
-The command may be killed at any moment and started again: it resumes, and memories and events come out the same, to the
-last byte. Memories are in STORE/memories, events in STORE/events (one Parquet table).
+You may kill the command at any moment and start it again. It resumes, and the resulting memories and events are
+identical to the last byte. Memories are in STORE/memories, events in STORE/events (one Parquet table).
 
 Exit codes: 0 done, 1 error (nothing is lost: fix the cause and run again), 2 wrong command line, 130 after Ctrl-C.
 """
@@ -102,9 +122,9 @@ def datasets(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print JSON")
     parser.epilog = """\
 examples:
-  ccmem datasets                       what there is, and what is on this machine
-  ccmem datasets fetch mnist           into the cache, from the first source that has it
-  ccmem datasets verify --data ~/data  checksums of all that is on this machine
+  ccmem datasets                       list the data sets and the copies on this machine
+  ccmem datasets fetch mnist           download into the cache from the first source that answers
+  ccmem datasets verify --data ~/data  verify the checksums of all copies on this machine
 """
 
 
@@ -112,32 +132,32 @@ def reproduce(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``ccmem reproduce``."""
     add = parser.add_argument
     add("datasets", nargs="*", metavar="DATASET", help="mnist, fashion-mnist, notmnist, digits")
-    add("--trials", type=int, default=10, metavar="N", help="trials of every row (default: 10)")
+    add("--trials", type=int, default=10, metavar="N", help="trials per row (default: 10)")
     models = "iwta igmm art ccm mlp ccm-mlp, layers, or rivals (default: all)"
     add("--models", nargs="+", metavar="MODEL", help=models)
     kinds = "paper, tuned, adaptive, readings, layers, family, family-500, rivals (default: the first three)"
     add("--rows", nargs="+", metavar="KIND", default=list(ROWS), help=kinds)
-    protocols = "which protocols (default: both)"
+    protocols = "protocols to run (default: both)"
     add("--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS), help=protocols)
     _add_data(parser)
-    add("--out", metavar="DIR", default="results", help="where results go (default: results)")
+    add("--out", metavar="DIR", default="results", help="folder of the results (default: results)")
     add("--seed", type=int, default=0, metavar="S", help="seed of the first trial (default: 0)")
     _add_jobs(parser, "trials")
     add("--fresh", action="store_true", help="ignore results that are already there")
-    add("--offline", action="store_true", help="do not look for data beyond this machine")
+    add("--offline", action="store_true", help="do not download data")
     add("--no-figures", action="store_true", help="tables only")
     add("--json", action="store_true", help="print the tables as JSON")
     parser.epilog = """\
 examples:
-  ccmem reproduce                             MNIST if it finds a copy, else digits
+  ccmem reproduce                             MNIST if a copy is available, otherwise digits
   ccmem reproduce mnist notmnist --data ~/data
   ccmem reproduce digits --trials 3 --models ccm iwta --json
   ccmem reproduce mnist --rows layers --protocols strict      competitive features under a readout
   ccmem reproduce mnist --rows family family-500    the family, 125 and 500 units
   ccmem reproduce mnist --rows rivals --trials 5    other learners at equal memory
 
-Results go to --out: a JSON file per data set, figures, tables.md and report.html. A run that was stopped resumes where
-it stopped when it is started again.
+The folder --out receives a JSON file per data set, figures, tables.md and report.html. Run the command again to
+resume a run that was stopped.
 """
 
 
@@ -147,12 +167,12 @@ def tune(parser: argparse.ArgumentParser) -> None:
     add("dataset", metavar="DATASET", help="mnist, fashion-mnist, notmnist or digits")
     models = "iwta igmm art ccm mlp ccm-mlp (default: these), family, or rivals"
     add("--models", nargs="+", metavar="MODEL", help=models)
-    add("--candidates", type=int, default=24, metavar="N", help="settings to try a model (default: 24)")
+    add("--candidates", type=int, default=24, metavar="N", help="settings to try per model (default: 24)")
     add("--seed", type=int, default=0, metavar="S", help="seed of split, search and streams (default: 0)")
     _add_data(parser)
     add("--out", metavar="FILE", default="tuned.json", help="JSON file to add to (default: tuned.json)")
     _add_jobs(parser, "runs")
-    add("--json", action="store_true", help="print what was found as JSON")
+    add("--json", action="store_true", help="print the result as JSON")
     parser.epilog = """\
 example:
   ccmem tune mnist --models ccm iwta --candidates 24 --out tuned.json
@@ -163,10 +183,12 @@ ccmem/paper/experiments.
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", metavar="DIR", help="your folder with data sets (default: CCMEM_DATA)")
+    parser.add_argument(
+        "--data", metavar="DIR", help="folder with data sets (default: the environment variable CCMEM_DATA)"
+    )
 
 
 def _add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
     add = parser.add_argument
-    add("--jobs", type=int, metavar="N", help=f"{what} at a time (default: one a core)")
+    add("--jobs", type=int, metavar="N", help=f"{what} at a time (default: one per core)")
     add("--dask", metavar="ADDRESS", help="run on this Dask cluster; 'local' starts one of --jobs")

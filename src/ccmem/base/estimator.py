@@ -44,7 +44,7 @@ class Estimator(GuardedEstimator):
             changed = [f"{name} from {old!r} to {new!r}" for name, old, new in pairs if old != new]
             raise ValueError(
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
-                "call fit to start anew"
+                "call fit to start again"
             )
 
     def _shape(self) -> tuple[Any, ...]:

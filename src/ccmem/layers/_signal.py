@@ -2,9 +2,9 @@
 
 One channel of a window, x_1 ... x_w, with mean m, deviation s and z = (x - m) / s, becomes
 
-    level m, spread ln s, skewness mean z^3, peakedness ln mean z^4, and for each band of frequencies ln (p + 1/1000),
+    level m, spread ln s, skewness mean z^3, kurtosis ln mean z^4, and for each band of frequencies ln (p + 1/1000),
 
-p the mean power |sum z e^(-2 pi i k t / w)|^2 / w of a band's frequencies k: 1-2, 3-4, 5-8, 9-16, 17-32, 33-64 turns a
+p the mean power |sum z e^(-2 pi i k t / w)|^2 / w of a band's frequencies k: 1-2, 3-4, 5-8, 9-16, 17-32, 33-64 cycles a
 window, up to the highest frequency of the window. A window of two periods has the period in the first band, its double
 frequency in the second, then octaves. These features hardly depend on the phase at which a window begins, so they stay
 constant while the signal repeats, and move with a change of period or waveform. Standardising to z separates shape from

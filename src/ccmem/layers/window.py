@@ -33,7 +33,7 @@ from ccmem.layers._windowed import PERIODS, WindowedLayer
 
 LOOKS = (256, 512, 1024)
 """Numbers of rows after which the layer searches for a period; the last search decides."""
-_NAMES = ("level", "spread", "skewness", "peakedness")
+_NAMES = ("level", "spread", "skewness", "kurtosis")
 _WITH = ("others", "others either way", "its nearest")
 
 
@@ -110,13 +110,13 @@ class WindowLayer(WindowedLayer):
 
     @reading
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the feature names: channel and statistic, such as ``x0 spread``, ``x0 3-4 turns``, ``x0 with x1``."""
+        """Return the feature names: channel and statistic, such as ``x0 spread``, ``x0 3-4 cycles``, ``x0 with x1``."""
         self._require_window()
         known = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         channels = known if input_features is None else input_features
         edges = self._edges.tolist()
-        turns = [f"{a}-{b - 1} turns" if b - a > 1 else f"{a} turns" for a, b in itertools.pairwise(edges)]
-        alone = [f"{channel} {what}" for channel in channels for what in (*_NAMES, *turns)]
+        cycles = [f"{a}-{b - 1} cycles" if b - a > 1 else f"{a} cycles" for a, b in itertools.pairwise(edges)]
+        alone = [f"{channel} {what}" for channel in channels for what in (*_NAMES, *cycles)]
         if len(channels) <= PAIRED:
             together = [f"{a} with {b}" for a, b in itertools.combinations(channels, 2)]
         else:

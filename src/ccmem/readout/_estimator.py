@@ -192,7 +192,7 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         if done < len(rows):
             raise ValueError(
                 f"{type(self).__name__} diverged at row {first_row + done}: its scores are not finite any more; "
-                f"call fit to start anew with scaled data or a learning_rate below {self.learning_rate!r}"
+                f"call fit to start again with scaled data or a learning_rate below {self.learning_rate!r}"
             )
 
     @learning
@@ -226,7 +226,7 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         out = np.empty((len(rows), len(self.classes_)))
         if predict_rows(self._state, ACTIVATIONS.index(self.activation), rows, blocks, out) < len(rows):
             raise ValueError(
-                f"{type(self).__name__} has diverged: its scores are not finite; call fit to start anew with scaled "
+                f"{type(self).__name__} has diverged: its scores are not finite; call fit to start again with scaled "
                 f"data or a learning_rate below {self.learning_rate!r}"
             )
         return out

@@ -43,7 +43,7 @@ def test_columns_without_numbers_and_a_forgotten_label_are_mentioned(
     assert main(["learn", "t.csv"]) == 0
     told = capsys.readouterr().out
     assert "left out:\n  site: text (such as 'x')\n  kind: text (such as 'oak')\n" in told
-    assert "if one of them is the label: --label kind" in told
+    assert "to use one of them as the label: --label kind" in told
     assert main(["learn", "t.csv", "--label", "kind"]) == 0
     told = capsys.readouterr().out
     assert "left out:\n  site: text (such as 'x')\nsaved" in told.replace("nothing saved", "saved")

@@ -440,6 +440,8 @@ def test_a_signal_is_learned_in_windows_and_events_count_rows(capsys: pytest.Cap
     assert Path("p.jsonl").read_text().replace('"parts"', '"m"') == Path("e.jsonl").read_text()
     assert "windows of auto" in failure(capsys, "learn", "hum.csv", "--window", "50", "--checkpoint", "m")
     assert "not rows" in failure(capsys, "predict", "hum.csv", "--checkpoint", "m")
+    assert main(["inspect", "m"]) == 0
+    assert "Layer: windows of " in capsys.readouterr().out
     assert "without labels" in failure(capsys, "learn", "hum.csv", "--window", "50", "--label", "hum")
 
 

@@ -87,7 +87,7 @@ def test_a_time_is_left_out_or_spoken_of(capsys: pytest.CaptureFixture[str]) -> 
     Path("a.csv").write_text("meter,a,b\n" + "".join(f"{100 + 1.5 * i},{a},{b}\n" for i, (a, b) in enumerate(X)))
     assert main(["learn", "a.csv", "--checkpoint", "m"]) == 0
     assert (
-        "meter grows with every row: if it is a time or a row number, start anew with --time meter"
+        "meter grows with every row; if it is a time or a row number, start again with --time meter"
         in capsys.readouterr().out
     )
     assert main(["learn", "a.csv", "--checkpoint", "n", "--time", "meter"]) == 0

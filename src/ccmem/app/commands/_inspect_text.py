@@ -56,6 +56,10 @@ def _stream_lines(learner: dict[str, Any]) -> list[str]:
     lines = _under(
         "columns", f"{shown or 'not yet known'}; label {learner['label'] or 'none'}; scale {learner['scale']}"
     )
+    if (windows := learner["windows"]) is not None:
+        length = "of a length not yet known" if windows["rows"] is None else f"of {windows['rows']:,} rows"
+        step = "" if windows["hop"] is None else f", one every {counted(windows['hop'], 'row')}"
+        lines += _under("windows", f"{windows['layer']}: windows {length}{step}; samples and events below are windows")
     bad = f", {learner['bad_rows']:,} bad rows skipped" if learner["bad_rows"] else ""
     lines.append(f"learned     {learner['rows_learned']:,} rows{bad}")
     for entry in learner["files"][-MOST_FILES:]:
@@ -74,11 +78,11 @@ def _block_lines(facts: dict[str, Any]) -> list[str]:
         votes = block.get("labels", {})
         total = sum(votes.values())
         shares = [(label, count / total) for label, count in list(votes.items())[:3]]
-        told = ", ".join(f"{label} {share:.1%}" for label, share in shares if share >= 0.0005) or "-"
+        shown = ", ".join(f"{label} {share:.1%}" for label, share in shares if share >= 0.0005) or "-"
         mark = "*" if block["block"] == facts["block_in_use"] else " "
         name = f"{block.get('name', '')[:LONGEST_NAME]:<{wide}}" if wide else ""
         counts = f"{block['units']:>6} {block['used']:>6} {block['wins']:>12,}"
-        lines.append(f"{block['block']:>4}{mark} {name}{counts}  {told}"[:WIDTH])
+        lines.append(f"{block['block']:>4}{mark} {name}{counts}  {shown}"[:WIDTH])
     if len(facts["blocks"]) > MOST_BLOCKS:
         lines.append(f"  ... and {len(facts['blocks']) - MOST_BLOCKS} more blocks (--json shows all)")
     return lines

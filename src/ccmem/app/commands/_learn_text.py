@@ -43,7 +43,9 @@ def sentence(facts: dict[str, Any]) -> str:
     if facts["timing"]:
         text += f"\ntime {facts['time']}: {facts['timing'][0]}" + "".join(f"\n  {line}" for line in facts["timing"][1:])
     if facts["window"] == "unknown":
-        text += "\nno period was found yet, which may take 1,024 rows, so they wait: more rows, or --window N"
+        text += "\nno window length yet: --window auto looks for a period in the first 1,024 rows (--window N sets one)"
+    elif facts["window"] is not None:
+        text += f"\nwindows of {facts['window']:,} rows, one every {counted(facts['hop'], 'row')}"
     if facts["left_out"]:
         reasons = [reason for reason in facts["left_out"].values() if ": the time" not in reason]
         texts = [name for name, reason in facts["left_out"].items() if ": text" in reason]
@@ -51,15 +53,15 @@ def sentence(facts: dict[str, Any]) -> str:
             text += "\nleft out:" + "".join(f"\n  {reason}" for reason in reasons[:12])
             text += f"\n  ... and {len(reasons) - 12} more" if len(reasons) > 12 else ""
         if texts and not facts["labelled"]:
-            text += f"\nif one of them is the label: --label {_likely(texts)}"
+            text += f"\nto use one of them as the label: --label {_likely(texts)}"
     if facts["two_valued"] and not facts["labelled"] and facts["columns"][-1] in facts["two_valued"]:
         name = facts["columns"][-1]
-        text += f"\n{name} holds only 0 and 1: if it is a label and no reading, start anew with --label {name}"
+        text += f"\n{name} holds only 0 and 1; if it is a label, start again with --label {name}"
     for name, code in list(facts["codes"].items())[:3]:
-        text += f"\n{name} is {code} again and again: if that marks a missing value, start anew with --missing={code}"
+        text += f"\n{name} is often {code}; if this marks a missing value, start again with --missing={code}"
     if facts["growing"]:
         name = facts["growing"][0]
-        text += f"\n{name} grows with every row: if it is a time or a row number, start anew with --time {name}"
+        text += f"\n{name} grows with every row; if it is a time or a row number, start again with --time {name}"
     if facts["stopped_by"]:
         text += f"\nstopped by {facts['stopped_by']}"
     return text + (f"\nsaved to {facts['checkpoint']}" if facts["checkpoint"] else "\nnothing saved (no --checkpoint)")

@@ -83,7 +83,7 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     elif "memory" in model["parameters"] and isinstance(model["parameters"]["memory"], dict):
         model = model["parameters"]["memory"]
     facts: dict[str, Any] = {
-        "model": outer["class"] if outer is model else f"{outer['class']} on {model['class']}",
+        "model": (outer["class"] if outer is model else f"{outer['class']} on {model['class']}").replace(":", ""),
         "parameters": {k: v for k, v in model["parameters"].items() if isinstance(v, (str, int, float, type(None)))},
         "learner": _stream(content.get("learner")),
     }
@@ -180,8 +180,21 @@ def _stream(learner: Any) -> dict[str, Any] | None:
         "scale": learner["scale_kind"],
         "features": columns["features"],
         "label": columns["label"],
+        "windows": _windows(learner.get("front")),
         "files": [{"file": entry[0], "rows": entry[1], "complete": entry[2]} for entry in learner["progress"]],
     }
+
+
+def _windows(layer: Any) -> dict[str, Any] | None:
+    """Return the layer that turns rows into windows, its window length in rows (None if not yet known) and its hop."""
+    if layer is None:
+        return None
+    from ccmem.layers._windowed import HOPS  # only needed for windows
+
+    fitted = layer["fitted"] or {}
+    rows = fitted.get("window_")
+    hop = None if rows is None else min(rows, layer["parameters"]["hop"] or max(1, rows // HOPS))
+    return {"layer": layer["class"], "rows": rows, "hop": hop}
 
 
 def _event(

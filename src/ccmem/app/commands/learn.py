@@ -302,6 +302,7 @@ class _Run:
             "renamed": stream.renamed,
             "held_back": len(stream.held_back),
             "window": window,
+            "hop": getattr(learner.front, "hop_", None),
             "in_open_quote": stream.in_open_quote,
         }
         with contextlib.suppress(OSError) if self.signal is not None else contextlib.nullcontext():

@@ -13,11 +13,12 @@ from ccmem.app.options import reading_rules
 from ccmem.app.text import counted, printable
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.files import FileStream
+from ccmem.io.streams.schema import such_as
 from ccmem.io.streams.tables import NothingToLearnError, SourceError
 
 LOOKED_AT = 20_000
 """Number of rows read to find ranges, missing values and times."""
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,11 +115,14 @@ def _text(facts: dict[str, Any]) -> str:
         span = "" if low is None else f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
         note = column["why"] or ("grows with every row" if column["name"] in facts["growing"] else "")
         note += f"{column['code']} may mark a missing value (--missing={column['code']})" if column["code"] else ""
-        note += f" (such as {column['example']!r})" if column["why"] and column["example"] else ""
+        note += such_as(column["why"], column["example"])
         use = {"learn": "learn", "label": "label", "time": "time"}.get(column["use"], "left out")
         lines.append(f"{column['name'][:wide]:<{wide}}  {use:<8} {span:<24} {column['missing']:>7,}  {note}".rstrip())
     n_learn = len(facts["learn"])
-    lines += ["", facts["problem"] or f"ccmem learn would learn from {n_learn} of {len(facts['columns'])} columns"]
+    lines += [
+        "",
+        facts["problem"] or f"ccmem learn would learn from {n_learn} of {counted(len(facts['columns']), 'column')}",
+    ]
     if facts["bad_rows"]:
         bad = counted(facts["bad_rows"], "row")
         lines.append(f"{bad} of {facts['rows_read']:,} cannot be read (--on-bad-row skip)")
@@ -130,12 +134,13 @@ def _text(facts: dict[str, Any]) -> str:
 def _layout(facts: dict[str, Any]) -> str:
     parts = [facts["format"]]
     if "delimiter" in facts:
-        parts.append(f"cells between {_DELIMITERS[facts['delimiter']]}")
+        parts.append(f"{_DELIMITERS[facts['delimiter']]}-separated")
         parts.append("decimal comma" if facts["decimal"] == "," else "decimal point")
-        parts.append("with a line of names" if facts["header"] else "without a line of names")
+        parts.append("with a header line" if facts["header"] else "without a header line")
         if facts["skipped_lines"]:
             parts.append(f"{counted(facts['skipped_lines'], 'line')} above the table skipped")
         if facts["units_line"]:
             parts.append("a line of units skipped")
-    read = f"{facts['rows_read']:,} rows" + (" read" if facts["rows_read"] >= LOOKED_AT else "")
-    return ", ".join([*parts, read, f"{len(facts['columns'])} columns"])
+    if not facts["problem"]:
+        parts.append(counted(facts["rows_read"], "row") + (" read" if facts["rows_read"] >= LOOKED_AT else ""))
+    return ", ".join([*parts, counted(len(facts["columns"]), "column")])

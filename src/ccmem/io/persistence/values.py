@@ -178,7 +178,8 @@ def _unpack_estimator(value: dict[str, Any], arrays: dict[str, Array], build: bo
         raise ValueError(f"{name!r} is not a model that can be loaded")
     if name[:1] == _OUTSIDE and build and name[1:] not in _outside.get():
         raise ValueError(
-            f"{name[1:]!r} is a class outside of ccmem; name it to load it: ccmem.load(path, classes=[{name[1:]}])"
+            f"{name[1:]!r} is a class outside of ccmem; name the class to load it: ccmem.load(path, "
+            f"classes=[{name[1:]}]) in Python, --model MODULE:{name[1:]} for ccmem learn and predict"
         )
     if name[:1] != _OUTSIDE and name not in registry.ESTIMATORS:
         raise ValueError(f"{name!r} is not a model that can be loaded; known are {', '.join(registry.ESTIMATORS)}")

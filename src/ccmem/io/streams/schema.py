@@ -121,7 +121,7 @@ def _describe(name: str, values: Any, cells: CellFormat) -> Column:
     if len(wrong) > (1 - share) * len(filled):
         example = filled[wrong[0]].strip()
         few = sorted({cell.strip() for cell in filled})
-        why = "text" if len(few) > 3 or len(filled) < COUNTER_ROWS else f"text, one of {', '.join(map(repr, few))}"
+        why = "text" if len(few) > 3 or len(filled) < COUNTER_ROWS else f"text, {_listed(few)} in the first rows"
         if len(wrong) < len(filled):
             why = f"{len(wrong)} of {len(filled)} values are no numbers"
         return Column(name, "text", why, example[:40], absent)
@@ -129,6 +129,15 @@ def _describe(name: str, values: Any, cells: CellFormat) -> Column:
     if column.code:  # as it is spelled in the file
         column = column._replace(code=filled[int(np.argmax(numbers == float(column.code)))].strip())
     return column
+
+
+def such_as(why: str, example: str) -> str:
+    """Return an example of a column's values, or nothing if the reason ``why`` quotes it already."""
+    return f" (such as {example!r})" if why and example and repr(example) not in why else ""
+
+
+def _listed(values: list[str]) -> str:
+    return f"only {values[0]!r}" if len(values) == 1 else f"one of {', '.join(map(repr, values))}"
 
 
 def _describe_numbers(name: str, values: FloatArray, absent: int, example: str = "") -> Column:

@@ -15,7 +15,7 @@ import numpy as np
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import LARGEST, FloatArray, IntArray
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.schema import Column, Schema
+from ccmem.io.streams.schema import Column, Schema, such_as
 
 CHUNK_BYTES = 4 << 20
 """Approximate bytes per chunk: large enough to make call overhead negligible, small enough for the cache."""
@@ -370,7 +370,7 @@ def _check_enough(file: str, chosen: Sequence[str], left_out: Sequence[Column]) 
 
 def reason_for(column: Column) -> str:
     """Return the reason for leaving a column out, with an example of its values."""
-    return f"{column.name}: {column.why}" + (f" (such as {column.example!r})" if column.example else "")
+    return f"{column.name}: {column.why}{such_as(column.why, column.example)}"
 
 
 def growing(X: FloatArray, columns: Columns) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ class Network:
     def _check(self, done: int, n_rows: int, learning_rate: float) -> None:
         if done < n_rows:
             raise ValueError(
-                f"the network diverged at row {done}: its scores are not finite any more; call fit to start anew with "
+                f"the network diverged at row {done}: its scores are not finite any more; call fit to start again with "
                 f"scaled data or a learning_rate below {learning_rate!r}"
             )
 
