@@ -5,7 +5,7 @@
     batches     sums of rows, features (compiled)      missing   gaps: counts, similarity of what is there (numpy)
     hot         windows and learning (compiled)        merge     shards of one stream become one memory (numpy)
     units       slots and their merging (compiled)     state     arrays and the names of their rows
-    kernels     loops over rows (compiled)
+    kernels     loops over rows (compiled)             windows   windows of batches against blocks (compiled)
 
 docs/adaptive_rule.md describes the rule on one page.
 """

@@ -8,6 +8,7 @@ not fit if its evidence exceeds the threshold of an alarm.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.models.adaptive.coordinates import measure_scatter
-from ccmem.models.adaptive.evidence import MOST, evidence_of
 from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
 from ccmem.models.adaptive.state import (
     AGE,
@@ -35,6 +35,7 @@ from ccmem.models.adaptive.state import (
     HOME,
     KEPT,
     LATEST,
+    LEVEL,
     MEASURED,
     OTHERS_OF,
     POINTER,
@@ -52,6 +53,10 @@ from ccmem.models.adaptive.state import (
     WINDOWS,
     block_values,
 )
+from ccmem.models.adaptive.windows import compare
+
+NewLevel = Callable[[int], float]
+"""Evidence for a new level against that of a block, as a function of the block."""
 
 MOST_EVIDENCE = 50.0
 """Cap on reported evidence, in multiples of the threshold."""
@@ -75,7 +80,7 @@ def decide(state: Any, settings: Any) -> Any:
         own = int(counters[POINTER])
         found, new = fits_nearest(state, settings, batches, own)
         best = int(np.argmin(found))
-        is_new = found[best] > settings.threshold or (best != own and new[best] > settings.threshold)
+        is_new = found[best] > settings.threshold or (best != own and new(best) > settings.threshold)
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
         elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= RING):
@@ -126,80 +131,66 @@ def noise(state: Any, settings: Any, block: int) -> FloatArray:
     return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
 
 
-def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, FloatArray]:
+def silent_columns(state: Any, rows: int) -> BoolArray:
+    """Return which columns have had no reading for so many rows."""
+    return state.gaps[GAP] >= rows if len(state.gaps) else np.zeros(state.stream.shape[1], np.bool_)
+
+
+def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
     """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared."""
     blocks, n, current = int(state.counters[BLOCKS]), len(batches), int(state.counters[POINTER])
     if blocks <= 2 * MOST_COMPARED:
         return fits(state, settings, batches, own)
     window, ranks = np.median(batches[:, :2], axis=0), np.empty(blocks)  # an outlying batch decides nothing
-    silent = state.gaps[GAP] >= n * settings.batch if len(state.gaps) else np.zeros(window.shape[1], np.bool_)
+    silent = silent_columns(state, n * settings.batch)
     drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + TINY
     rank_blocks(ranks, state.blocks[:blocks], window, error, drift, settings.rounding, silent)
     some = nearest_blocks(ranks, current)
     few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
     few.counters[BLOCKS] = len(some)
-    found, new = np.full((2, blocks), math.inf)
-    found[some], new[some] = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
+    found = np.full(blocks, math.inf)
+    found[some], new = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
+    return found, lambda block: new(int(np.searchsorted(some, block)))
+
+
+def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
+    """Return two kinds of evidence that batches do not belong to a block.
+
+    First, for every block, that of a shift (:func:`ccmem.models.adaptive.windows.compare`); block ``own`` is at the
+    reference. Second, a function of a block: the evidence for a new level, which a block of large sway cannot escape.
+    """
+    blocks, watched = int(state.counters[BLOCKS]), float(state.counters[WATCHED])
+    found, z2, variance = np.empty(blocks), *np.empty((2, blocks, 2, batches.shape[2]))
+    stored, ages = state.blocks[:blocks], state.ages[:blocks]
+    silent = silent_columns(state, len(batches) * settings.batch)
+    compare(
+        found, z2, variance, batches, stored, ages, own, watched, silent, state.stream, state.scalars, state.scratch,
+        settings,
+    )  # fmt: skip
+
+    def new(block: int) -> float:
+        levels = stored[:, LEVEL : LEVEL + 2]
+        if own >= 0:
+            levels = levels.copy()
+            levels[own] = state.stream[REFERENCE : REFERENCE + 2]
+        nu = settings.prior_count + min(max(float(ages[block]), 1.0), watched)
+        ratio = _new_level(batches[:, :2].mean(axis=0), levels, variance, block, nu)
+        return float(np.where(z2[block] < 0.0, 0.0, ratio).sum())
+
     return found, new
 
 
-def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, FloatArray]:
-    """Return two kinds of evidence that batches do not belong to a block, for every block.
-
-    First the evidence of a shift; block ``own`` is at the reference. The variance of a waiting block includes the error
-    of its level and its sway. A waiting block may also have moved meanwhile, by 2 % of the squared distance to the next
-    nearest block. Second the evidence for a new level (:func:`_new_level`), which a block of large sway cannot escape.
-    """
-    n, blocks, counters = len(batches), int(state.counters[BLOCKS]), state.counters
-    levels, error, sway = state.blocks[:blocks].reshape(blocks, 3, 2, -1).transpose(1, 0, 2, 3)
-    drift, age = drift_scales(state, settings), np.maximum(state.ages[:blocks], 1.0)[:, None, None]
-    one = np.maximum(error, 0.0) + settings.rounding * levels**2 + TINY
-    first = np.maximum(drift[:, 0], 1.0) * one
-    variance = _drift_of(drift, n) * one + first / age + np.maximum(sway - first * (1.0 + 3.0 / np.sqrt(age)), 0.0)
-    variance = np.maximum(variance, errors(batches, settings) / n)
-    if own >= 0:
-        levels = levels.copy()
-        levels[own] = state.stream[REFERENCE : REFERENCE + 2]
-    z2 = np.minimum((_trimmed(batches[:, :2], levels) - levels) ** 2 / variance, MOST)
-    nu = 5.0 + np.minimum(age[:, 0, 0], float(counters[WATCHED]))
-    silent = error[:, 0] < 0.0  # a column that the block has never had a reading of says nothing
-    if len(state.gaps):
-        silent = silent | (state.gaps[GAP] >= n * settings.batch)
-    silent = np.concatenate([silent, silent], axis=1)
-    z2 = np.where(silent, 0.0, z2.reshape(blocks, -1))
-    moved = 1.0 + settings.moved * _next_nearest(z2, silent, own)[:, None]
-    z2 /= moved
-    new = _new_level(batches[:, :2].mean(axis=0), levels, variance * moved[:, :, None], nu)
-    found = np.empty(blocks)
-    evidence_of(
-        found, z2, nu, silent, state.scalars, _window(n), settings.prior_scale,
-        settings.mixture_prior, settings.mixture_scale,
-    )  # fmt: skip
-    return found, np.where(silent, 0.0, new.reshape(blocks, -1)).sum(axis=1)
-
-
-def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, nu: FloatArray) -> FloatArray:
-    """Return the log likelihood ratio of a new level against that of each block, per feature.
+def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, block: int, nu: float) -> FloatArray:
+    """Return the log likelihood ratio of a new level against that of a block, per feature.
 
     The predictive density of a block is Student's t; a new level is drawn from the normal distribution of the levels of
     all blocks. A block that varies as much as these levels explains nothing.
     """
-    total, nu = levels.var(axis=0) + variance.mean(axis=0), nu[:, np.newaxis, np.newaxis]
+    total, own = levels.var(axis=0) + variance.mean(axis=0), variance[block]
     away = np.minimum((mean - levels.mean(axis=0)) ** 2 / total, _SAME_LEVEL)
-    known = np.log(variance) + (nu + 1.0) * np.log1p((mean - levels) ** 2 / (variance * nu))
-    ratio: FloatArray = 0.5 * (known - np.log(total) - away)
+    known = np.log(own / total) + (nu + 1.0) * np.log1p((mean - levels[block]) ** 2 / (own * nu))
+    ratio: FloatArray = 0.5 * (known - away)
     return ratio
-
-
-def _next_nearest(z2: FloatArray, silent: BoolArray, own: int) -> FloatArray:
-    """Return the mean squared z-score of the nearest block other than each block; 0 for block ``own``."""
-    apart = np.minimum(z2, 1e6).sum(axis=1) / np.maximum((~silent).sum(axis=1), 1)
-    order = np.argsort(apart, kind="stable")
-    nearest = np.full(len(apart), apart[order[0]])
-    nearest[order[0]] = apart[order[1]] if len(apart) > 1 else 0.0
-    if own >= 0:
-        nearest[own] = 0.0
-    return nearest
 
 
 def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
@@ -207,10 +198,15 @@ def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
 
     If the two lie on different sides of the level, the level replaces the furthest.
     """
-    ranked = np.sort(batches, axis=0)
-    low, high = ranked[0] - levels, ranked[-1] - levels
+    first, last = np.minimum(batches[0], batches[1]), np.maximum(batches[0], batches[1])
+    second, last_but_one = last, first
+    for batch in batches[2:]:
+        second = np.minimum(second, np.maximum(first, batch))
+        last_but_one = np.maximum(last_but_one, np.minimum(last, batch))
+        first, last = np.minimum(first, batch), np.maximum(last, batch)
+    low, high = first - levels, last - levels
     top = np.where(np.abs(high) >= np.abs(low), high, low)
-    inner, outer = np.where(top == high, ranked[-2] - levels, ranked[1] - levels), np.where(top == high, low, high)
+    inner, outer = np.where(top == high, last_but_one - levels, second - levels), np.where(top == high, low, high)
     second = np.where(np.abs(inner) >= np.abs(outer), inner, outer)
     mean: FloatArray = batches.mean(axis=0) + (np.where(second * top > 0.0, second, 0.0) - top) / len(batches)
     return mean
@@ -226,12 +222,12 @@ def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     known = error[0] >= 0.0
     average = float(np.minimum(z2[:, known], _SAME_LEVEL).mean()) if known.any() else 0.0
     share = max(0.0, 1.0 - 1.0 / max(average, 1e-9))
-    silent = state.gaps[GAP] >= n * settings.batch if len(state.gaps) else np.zeros(z2.shape[1], bool)
+    silent = silent_columns(state, n * settings.batch)
     reference = np.where(z2 > _SAME_LEVEL, mean, level + share * (mean - level))
     reference = np.where(silent & known, level, np.where(known, reference, mean))
     _rebase(state, reference, n, settings.batch)
     heard = known & ~silent
-    error[:, heard] += (errors(batches, settings) - error)[:, heard] * n / (n + age)
+    error += np.where(heard, (errors(batches, settings) - error) * n / (n + age), 0.0)
     stream[HOME : HOME + 2] = np.where(known, level, mean)
     counters[AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
     counters[KEPT] = counters[WAITING] = n if block != counters[POINTER] else 0  # a false alarm's batches are dropped

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ccmem.core.typing import BoolArray, FloatArray
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.state import COUNT, MEAN, VARIANCE
 
@@ -95,21 +95,3 @@ def combined(
     x, k = (mixture - mean) / max(1.0, scale * deviation), 0.5 * n + 2.0
     calibrated = k * math.log(1.0 + x / k) if x > 0.0 else x
     return max(math.log(total / features), calibrated)
-
-
-@kernel_in_place
-def evidence_of(
-    found: FloatArray, z2: FloatArray, nu: FloatArray, silent: BoolArray, scalars: FloatArray, window: int,
-    prior_scale: float, mixture_prior: float, scale: float,
-) -> None:  # fmt: skip
-    """Fill ``found`` with the evidence of every row of squared z-scores; ``silent`` features have the factor 1."""
-    features = float(z2.shape[1])
-    share = 1.0 / math.sqrt(features)
-    mean, deviation = at_rest(scalars, window, mixture_prior * features)
-    for k in range(z2.shape[0]):
-        total = mixture = 0.0
-        for j in range(z2.shape[1]):
-            factor = 1.0 if silent[k, j] else bayes_factor(z2[k, j], nu[k], prior_scale)
-            total += factor
-            mixture += math.log(1.0 - share + share * factor)
-        found[k] = combined(max(total, 1e-300), mixture, features, mean, deviation, scalars[COUNT], scale)

@@ -54,6 +54,7 @@ from ccmem.models.adaptive.state import (
     WINDOW,
     WINDOWS,
 )
+from ccmem.models.adaptive.windows import drift_scale, extend, trimmed
 
 EARLY = 4
 """Batches after which a batch is learned while the stream is young."""
@@ -63,22 +64,6 @@ _MOST_CORRELATED = 0.95
 """Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
 _OUTLIER = 4.0
 """Deviations are clipped at this number of standard deviations while correlations are learned."""
-
-
-@kernel_apart
-def extend(
-    total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray, higher: FloatArray,
-    values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
-) -> None:  # fmt: skip
-    """Add a batch to a window: its deviation from a level, its error variance, and the two extremes on each side."""
-    for j in range(total.shape[0]):
-        x = values[j] - level[j]
-        high[j] = max(high[j], min(higher[j], x))
-        higher[j] = max(higher[j], x)
-        low[j] = min(low[j], max(lower[j], x))
-        lower[j] = min(lower[j], x)
-        total[j] += x
-        error[j] += errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
 
 
 @kernel_in_place
@@ -96,31 +81,6 @@ def nearest(mean: float, prediction: float) -> float:
     """Return the point between 0 and a prediction that is nearest to a mean."""
     near = prediction if abs(prediction) < abs(mean) else mean
     return near if mean * prediction > 0.0 else 0.0
-
-
-@kernel_in_place
-def trimmed(mean: float, w: float, low: float, lower: float, high: float, higher: float) -> float:
-    """Return the mean deviation of w batches, the furthest replaced by the second furthest.
-
-    If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change.
-    """
-    above = abs(higher) >= abs(lower)
-    top, inner, outer = higher if above else lower, high if above else low, lower if above else higher
-    second = inner if abs(inner) >= abs(outer) else outer
-    return mean + ((second if second * top > 0.0 else 0.0) - top) / w
-
-
-@kernel_in_place
-def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
-    """Return the drift scale of 2^i batches, shrunk towards white noise; that of eight continues the last doubling.
-
-    It never falls faster than that of white noise: where batches alternate, trimming undoes their cancellation.
-    """
-    white = 1.0 / (1 << i)
-    scale = one if i == 0 else two if i == 1 else four
-    if i == MEASURED:
-        scale = max(0.5, min(1.0, four / max(two, TINY))) * four
-    return max(t * max(scale, one * white) + (1.0 - t) * white, white)
 
 
 @kernel_apart

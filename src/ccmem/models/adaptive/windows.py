@@ -1,0 +1,158 @@
+"""Windows of batches: their mean, what its variance is expected to be, and how blocks explain them. Compiled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ccmem.core.typing import BoolArray, FloatArray
+from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
+from ccmem.models.adaptive.state import COUNT, DRIFT, LEVEL, MEASURED, NOISE, REFERENCE, SWAY, TINY, WINDOWS
+
+_MOST_APART = 1e6
+"""Cap on the squared z-score of one feature in the distance of a block, so that one feature does not decide alone."""
+
+
+@kernel_apart
+def extend(
+    total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray, higher: FloatArray,
+    values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
+) -> None:  # fmt: skip
+    """Add a batch to a window: its deviation from a level, its error variance, and the two extremes on each side."""
+    for j in range(total.shape[0]):
+        x = values[j] - level[j]
+        high[j] = max(high[j], min(higher[j], x))
+        higher[j] = max(higher[j], x)
+        low[j] = min(low[j], max(lower[j], x))
+        lower[j] = min(lower[j], x)
+        total[j] += x
+        error[j] += errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
+
+
+@kernel_in_place
+def trimmed(mean: float, w: float, low: float, lower: float, high: float, higher: float) -> float:
+    """Return the mean deviation of w batches, the furthest replaced by the second furthest.
+
+    If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change.
+    """
+    above = abs(higher) >= abs(lower)
+    top, inner, outer = higher if above else lower, high if above else low, lower if above else higher
+    second = inner if abs(inner) >= abs(outer) else outer
+    return mean + ((second if second * top > 0.0 else 0.0) - top) / w
+
+
+@kernel_in_place
+def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
+    """Return the drift scale of 2^i batches, shrunk towards white noise; that of eight continues the last doubling.
+
+    It never falls faster than that of white noise: where batches alternate, trimming undoes their cancellation.
+    """
+    white = 1.0 / (1 << i)
+    scale = one if i == 0 else two if i == 1 else four
+    if i == MEASURED:
+        scale = max(0.5, min(1.0, four / max(two, TINY))) * four
+    return max(t * max(scale, one * white) + (1.0 - t) * white, white)
+
+
+@kernel_apart
+def scale_drift(
+    first: FloatArray, drift: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, n: int, i: int
+) -> None:  # fmt: skip
+    """Set the drift scales of one batch, at least 1, and of n batches: between those of the windows around n."""
+    share, after = float(1 << i) / n, min(i + 1, WINDOWS - 1)
+    for j in range(first.shape[0]):
+        first[j] = max(drift_scale(0, one[j], two[j], four[j], t), 1.0)
+        inner, outer = drift_scale(i, one[j], two[j], four[j], t), drift_scale(after, one[j], two[j], four[j], t)
+        drift[j] = max(inner * share, outer)
+
+
+@kernel_apart
+def weigh_block(
+    z2: FloatArray, variance: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray,
+    high: FloatArray, higher: FloatArray, first: FloatArray, drift: FloatArray, level: FloatArray,
+    reference: FloatArray, noise: FloatArray, sway: FloatArray, n: float, age: float, rounding: float,
+) -> None:  # fmt: skip
+    """Turn the sums of a window into squared z-scores against the reference, given level, noise and sway of a block."""
+    sure = 1.0 + 3.0 / math.sqrt(age)
+    for j in range(z2.shape[0]):
+        unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + TINY
+        one, at = first[j] * unit, reference[j]
+        variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), error[j] / (n * n))
+        mean = trimmed(total[j] / n - at, n, low[j] - at, lower[j] - at, high[j] - at, higher[j] - at)
+        z2[j] = min(mean * mean / variance[j], MOST)
+
+
+@kernel_in_place
+def mean_distance(means: FloatArray, spreads: FloatArray, noise: FloatArray, silent: BoolArray) -> float:
+    """Return the mean squared z-score of features; set it to -1 for columns without readings, which say nothing."""
+    total, heard = 0.0, 0
+    for j in range(means.shape[0]):
+        if silent[j] or noise[j] < 0.0:
+            means[j] = spreads[j] = -1.0
+        else:
+            total += min(means[j], _MOST_APART) + min(spreads[j], _MOST_APART)
+            heard += 2
+    return total / max(heard, 1)
+
+
+@kernel_in_place
+def compare(
+    found: FloatArray, z2: FloatArray, variance: FloatArray, batches: FloatArray, blocks: FloatArray, ages: FloatArray,
+    own: int, watched: float, silent: BoolArray, stream: FloatArray, scalars: FloatArray, scratch: FloatArray,
+    settings: Any,
+) -> None:  # fmt: skip
+    """Set evidence that batches do not belong to a block, squared z-scores of features and their variance, per block.
+
+    Block ``own`` is at the reference. A waiting block may have moved meanwhile, by a part of the squared distance to
+    the nearest other block.
+    """
+    n, columns, t, i = batches.shape[0], batches.shape[2], watched / (watched + settings.prior_count), 0
+    while i < WINDOWS - 1 and 2 << i <= n:
+        i += 1
+    total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
+    first, drift, zero, nu, factors = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10]
+    for f in range(2):
+        row = DRIFT + MEASURED * f
+        scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i)
+        for j in range(columns):
+            total[j] = error[j] = zero[j] = 0.0
+            low[j] = lower[j] = np.inf
+            high[j] = higher[j] = -np.inf
+        for k in range(n):
+            values, errors, squared = batches[k, f], batches[k, f + 1], (1.0 - f) / settings.batch
+            extend(total, error, low, lower, high, higher, values, errors, zero, squared)
+        for k in range(blocks.shape[0]):
+            level, age = blocks[k, LEVEL + f], max(ages[k], 1.0)
+            at = stream[REFERENCE + f] if k == own else level
+            weigh_block(
+                z2[k, f], variance[k, f], total, error, low, lower, high, higher, first, drift, level, at,
+                blocks[k, NOISE + f], blocks[k, SWAY + f], float(n), age, settings.rounding,
+            )  # fmt: skip
+    closest, near, next_near = 0, np.inf, np.inf
+    for k in range(blocks.shape[0]):
+        apart = mean_distance(z2[k, 0], z2[k, 1], blocks[k, NOISE], silent)
+        if apart < near:
+            closest, near, next_near = k, apart, near
+        else:
+            next_near = min(next_near, apart)
+    features = 2.0 * columns
+    mean, deviation = at_rest(scalars, i, settings.mixture_prior * features)
+    for k in range(blocks.shape[0]):
+        other = next_near if k == closest else near
+        moved = 1.0 + (settings.moved * other if k != own and other < np.inf else 0.0)
+        every = mixture = 0.0
+        for f in range(2):
+            for j in range(columns):
+                z2[k, f, j] /= moved
+                variance[k, f, j] *= moved
+                nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched)
+            bayes_factors(factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
+            some, product = totals(factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
+            every += some
+            mixture += product
+        found[k] = combined(
+            max(every, TINY), mixture, features, mean, deviation, scalars[COUNT], settings.mixture_scale
+        )  # fmt: skip
