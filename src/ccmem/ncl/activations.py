@@ -22,19 +22,19 @@ EPSILON = 1e-5
 
 @activation(whole=True, parameters={"p": ORDER})
 def p_norm(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute h[i] = sum of |x - M[i]|^p: the p-norm distance without its root, which would not change the order."""
+    """Compute ``h[i] = sum |x - M[i]|^p``, the p-norm distance without its root, which would not change the order."""
     distance_powers(state.prototypes, n, X, row, settings.p, settings.h)
 
 
 @activation(whole=True)
 def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute h[i] = |x - M[i]|^2."""
+    """Compute ``h[i] = |x - M[i]|^2``."""
     distance_powers(state.prototypes, n, X, row, 2.0, settings.h)
 
 
 @activation(whole=True, similarity=True, scratch={"scale": lambda model, capacity: np.empty(1)})
 def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute h[i] = -M[i] . x / (|x| + epsilon), for units of length 1."""
+    """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1."""
     settings.scale[0] = unit_scale(X[row], EPSILON)
     dots(state.prototypes, 0, n, X[row], settings.h)
     for i in range(n):
@@ -49,9 +49,9 @@ def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     scratch={"overlaps": per_unit(), "complement": lambda model, capacity: np.empty_like(model._state.prototypes[0])},
 )
 def fuzzy_minimum(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute h[i] = -|I min w[i]| / (choice + |w[i]|), where I = (x, 1 - x) and w[i] = (prototype, complement).
+    """Compute ``h[i] = -|I min w[i]| / (choice + |w[i]|)`` with ``I = (x, 1 - x)``, ``w[i] = (prototype, complement)``.
 
-    ``settings.overlaps[i]`` keeps \\|I min w[i]\\| / columns, the match.
+    ``settings.overlaps[i]`` receives the match ``|I min w[i]| / columns``.
     """
     h, overlaps = settings.h, settings.overlaps
     complement(X[row], settings.complement)

@@ -95,7 +95,7 @@ def resonating(settings: Any, n: int, vigilance: float) -> int:
 
 @competition(whole=True, parameters={"vigilance": VIGILANCE})
 def fuzzy_vigilant(state: Any, settings: Any, n: int) -> int:
-    """Select the unit of best choice among those with |I min w| / |I| >= vigilance: Fuzzy ART's search in one pass."""
+    """Select the best unit among those with ``|I min w| / |I| >= vigilance``: Fuzzy ART's search in one pass."""
     settings.best[0] = resonating(settings, n, settings.vigilance)
     return 1 if settings.best[0] >= 0 else 0
 
