@@ -100,10 +100,11 @@ def test_a_german_csv_gives_the_memories_of_a_parquet_file(tmp_path: Path, capsy
     for n, row in enumerate(table.to_pylist()):
         cells = [row["machine"], str(row["time"]), *(repr(row[name]).replace(".", ",") for name in "abc"), str(n)]
         lines.append(";".join(cells))
-    (tmp_path / "rows.txt").write_bytes("\r\n".join([*lines, ""]).encode("cp1252"))
-    assert learn(tmp_path / "rows.txt", "--store", tmp_path / "c", *FIRST) == 0
-    assert Store(tmp_path / "c").columns.features == ("a", "b", "c")
-    assert content(tmp_path / "c") == content(tmp_path / "p")
+    for encoding in ("cp1252", "utf-16"):
+        (tmp_path / "rows.txt").write_bytes("\r\n".join([*lines, ""]).encode(encoding))
+        assert learn(tmp_path / "rows.txt", "--store", tmp_path / encoding, *FIRST) == 0
+        assert Store(tmp_path / encoding).columns.features == ("a", "b", "c")
+        assert content(tmp_path / encoding) == content(tmp_path / "p")
 
 
 def test_times_and_keys_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 from ccmem.fleet import tables
 from ccmem.fleet.step import Key, Member
 from ccmem.fleet.store import Store
-from ccmem.io.persistence.atomic import atomic_file
 from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.write import open_writer
 from ccmem.readout.modal import ModalClassifier
 
 _KEPT = 4096
@@ -22,12 +22,15 @@ _KEPT = 4096
 
 def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = False) -> dict[str, int]:
     """Write key, order, unit and block (and label) of every row to ``out``, in input order."""
-    if not out.endswith((".parquet", ".csv")):
-        raise ValueError(f"--out {out}: answers of a fleet are written as .parquet or .csv")
     at_hand: OrderedDict[Key, Member | None] = OrderedDict()
     facts = {"rows": 0, "bad_rows": 0, "unknown": 0}
-    schema = _schema(store)
-    with atomic_file(out) as temporary, _writer(str(temporary), schema, out) as writer:
+    types = {"int64": int, "string": str, "float64": float}
+    kinds = {
+        store.columns.key: types[store.columns.key_type],
+        store.columns.order: types.get(store.columns.order_type, int),
+    }
+    kinds |= {"unit": int, "block": int} | ({"label": str} if store.columns.label is not None else {})
+    with open_writer(out, kinds) as write:
         for file in tables.find(sources):
             for piece in tables.pieces_of(file):
                 columns = store.columns._replace(label=None)
@@ -36,22 +39,8 @@ def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = Fal
                     facts["rows"] += len(batch.order)
                     facts["bad_rows"] += batch.bad
                     facts["unknown"] += unknown
-                    writer.write_table(pyarrow().table(answers, schema=schema))
+                    write(dict(zip(kinds, answers, strict=True)))
     return facts
-
-
-def _schema(store: Store) -> Any:
-    pa = pyarrow()
-    order = pa.float64() if store.columns.order_type == "float64" else pa.int64()
-    fields = [(store.columns.key, pa.type_for_alias(store.columns.key_type)), (store.columns.order, order)]
-    fields += [("unit", pa.int64()), ("block", pa.int64())]
-    return pa.schema(fields + ([("label", pa.string())] if store.columns.label is not None else []))
-
-
-def _writer(path: str, schema: Any, out: str) -> Any:
-    from pyarrow import csv, parquet
-
-    return parquet.ParquetWriter(path, schema) if out.endswith(".parquet") else csv.CSVWriter(path, schema)
 
 
 def _answers(store: Store, batch: Any, at_hand: OrderedDict[Key, Member | None]) -> tuple[list[Any], int]:

@@ -17,6 +17,10 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +31,7 @@ from ccmem.fleet.store import Store, bucket_of, open_sealed, sealed, write_state
 from ccmem.fleet.tables import KeyedColumns, Piece
 from ccmem.io.persistence.atomic import atomic_file, locked
 from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.sources import kind_of
 from ccmem.io.streams.tables import SourceError, code_labels
 
 ROUND_ROWS = 50_000_000
@@ -111,8 +116,11 @@ def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
 
     def states() -> Iterator[tuple[Key, bytes]]:
         nonlocal n_late
-        for key, state, rows in _joined(store.states(bucket), _by_key(keys, order, X, labels)):
-            if rows is not None:
+        known, new = store.states(bucket), _by_key(keys, order, X, labels)
+        for key, pairs in groupby(merge(known, new, key=itemgetter(0)), key=itemgetter(0)):
+            found = [value for _, value in pairs]
+            state = found[0] if isinstance(found[0], bytes) else None
+            if isinstance(rows := found[-1], Rows):
                 member = Member(store.recipe, key, state)
                 happened, dropped = advance(member, rows, late)
                 events.extend(happened)
@@ -177,51 +185,27 @@ def _by_key(keys: Any, order: Any, X: Any, labels: Any) -> Iterator[tuple[Key, R
         yield names[name], Rows(order[part], X[part], y)
 
 
-def _joined(
-    states: Iterator[tuple[Key, bytes]], rows: Iterator[tuple[Key, Rows]]
-) -> Iterator[tuple[Key, bytes | None, Rows | None]]:
-    """Merge two streams sorted by key: states and new rows, None where a key has no state or no rows."""
-    state, row = next(states, None), next(rows, None)
-    while state is not None or row is not None:
-        if row is None or (state is not None and state[0] < row[0]):  # type: ignore[operator]
-            assert state is not None
-            yield *state, None
-            state = next(states, None)
-        elif state is None or row[0] < state[0]:  # type: ignore[operator]
-            yield row[0], None, row[1]
-            row = next(rows, None)
-        else:
-            yield row[0], state[1], row[1]
-            state, row = next(states, None), next(rows, None)
-
-
-def events_schema(columns: KeyedColumns) -> Any:
-    """Return the columns of the events table."""
+def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEvent]) -> None:
     pa = pyarrow()
     whole = [(name, pa.float64() if name == "evidence" else pa.int64()) for name in KeyedEvent._fields[3:]]
-    order = tables.arrow_type(columns.order_type)
-    return pa.schema([("key", pa.type_for_alias(columns.key_type)), ("order", order), ("kind", pa.string()), *whole])
-
-
-def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEvent]) -> None:
-    from pyarrow import parquet
-
-    pa = pyarrow()
-    schema = events_schema(store.columns)
+    key, order = pa.type_for_alias(store.columns.key_type), tables.arrow_type(store.columns.order_type)
+    schema = pa.schema([("key", key), ("order", order), ("kind", pa.string()), *whole])
     columns = zip(*events, strict=True) if events else ([] for _ in schema)
     arrays = []
     for field, values in zip(schema, columns, strict=True):
         plain = pa.int64() if field.name == "order" and field.type != pa.float64() else field.type
         arrays.append(pa.array(list(values), plain).cast(field.type))
-    _write_parquet(parquet, pa.Table.from_arrays(arrays, schema=schema), _part(store, number, bucket))
+    _write_parquet(pa.Table.from_arrays(arrays, schema=schema), _part(store, number, bucket))
 
 
-def _write_parquet(parquet: Any, table: Any, path: Any) -> None:
+def _write_parquet(table: Any, path: Path) -> None:
+    from pyarrow import parquet
+
     with atomic_file(path) as temporary:
         parquet.write_table(table, temporary)
 
 
-def _part(store: Store, number: int, bucket: int) -> Any:
+def _part(store: Store, number: int, bucket: int) -> Path:
     return store.work_folder(number) / f"events-{bucket:03d}.parquet"
 
 
@@ -297,27 +281,25 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
     """Return the files with new rows, each cut into pieces."""
     new = []
     for file in files:
-        known = store.manifest["files"].get(file)
-        size = os.stat(file).st_size  # noqa: PTH116
-        if known is None:
-            new.append((file, tables.pieces_of(file, 0, most)))
-            continue
-        if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
-            raise SourceError(f"{file} is not the file that was learned under this name; give what is new another name")
-        if tables.kind_of(file) == "csv":
-            if tables.complete_size(file) > known["size"]:
-                new.append((file, tables.pieces_of(file, known["rows"])))
-        else:
-            pieces = [piece for piece in tables.pieces_of(file, 0, most) if piece.first_row >= known["rows"]]
-            new += [(file, pieces)] if pieces else []
-    return [(file, pieces) for file, pieces in new if pieces]
+        known = store.manifest["files"].get(file, {"size": 0, "rows": 0})
+        if known["size"]:
+            size = os.stat(file).st_size  # noqa: PTH116
+            if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
+                raise SourceError(
+                    f"{file} is not the file that was learned under this name; give what is new another name"
+                )
+            if kind_of(file) == "csv" and tables.complete_size(file) <= known["size"]:
+                continue
+        if pieces := tables.pieces_of(file, known["rows"], most):
+            new.append((file, pieces))
+    return new
 
 
 def _begin(store: Store, pieces: list[Piece]) -> None:
     """Record the input of a round in the manifest before any of its tasks run."""
     prints = {}
     for piece in pieces:
-        size = piece.last if tables.kind_of(piece.file) == "csv" else os.stat(piece.file).st_size  # noqa: PTH116
+        size = piece.last if kind_of(piece.file) == "csv" else os.stat(piece.file).st_size  # noqa: PTH116
         prints[piece.file] = {"size": size, "print": tables.fingerprint(piece.file, size)}
     number = store.manifest["round"] + 1
     store.manifest["current"] = {"round": number, "pieces": [list(piece) for piece in pieces], "files": prints}
@@ -337,7 +319,7 @@ def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[
         told({"pass": "spread", "rows": facts["rows"], "of": len(spreads)})
     for i, piece in enumerate(pieces):
         with open_sealed(store.work_folder(number) / f"piece-{i:05d}.arrow") as (_, facts):
-            start = max(read.get(piece[0], 0), piece[4])
+            start = max(read.get(piece[0], 0), piece[1])
             read[piece[0]] = start + facts["rows"] + facts["bad"]
     totals = {"rows": 0, "late": 0, "bad": bad, "events": 0}
     memories: dict[str, list[Any]] = {}
@@ -362,9 +344,7 @@ def _unite_events(store: Store, number: int) -> None:
     """Combine the events files of all buckets into one file for the round."""
     from pyarrow import parquet
 
-    pa = pyarrow()
     parts = [_part(store, number, bucket) for bucket in range(store.buckets)]
     found = [parquet.read_table(part, use_threads=False) for part in parts if part.exists()]
-    table = pa.concat_tables(found) if found else None
-    if table is not None and table.num_rows:
-        _write_parquet(parquet, table, store.events_file(number))
+    if any(table.num_rows for table in found):
+        _write_parquet(pyarrow().concat_tables(found), store.events_file(number))

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
 import json
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +14,8 @@ from ccmem.app.commands._models import outside_classes
 from ccmem.app.learner import Learner
 from ccmem.app.options import reading_rules
 from ccmem.app.stopping import ended_by_signals
-from ccmem.io.persistence.atomic import atomic_file
-from ccmem.io.streams.arrow import pyarrow
 from ccmem.io.streams.files import FileStream
-from ccmem.io.streams.sources import format_of
+from ccmem.io.streams.write import open_writer
 
 _IDLE_SECONDS = 0.2
 
@@ -46,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     _check_apart(args, stream.files)
     rows = right = labelled = 0
     kinds = learner.answer_kinds(args.units)
-    with ended_by_signals() as asked, _open_output(args.out, kinds) as output:
+    with ended_by_signals() as asked, open_writer(args.out, kinds) as write:
         for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
             asked.raise_if_set()
             if chunk is None:
@@ -58,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
                 truth = chunk.labels.array()
                 right += int((answers["label"][known] == truth[known]).sum())
             places = chunk.rows - chunk.first - 1
-            output.write({name: _spread(answers[name], places, chunk.n_rows) for name in kinds})
+            write({name: _spread(answers[name], places, chunk.n_rows) for name in kinds})
             rows += chunk.n_rows
     facts: dict[str, Any] = {"rows": rows, "bad_rows": stream.bad_rows, "labelled": labelled}
     if labelled:
@@ -91,66 +85,3 @@ def _check_apart(args: argparse.Namespace, files: list[str]) -> None:
         place = os.path.realpath(args.out)
         if place in {os.path.realpath(file) for file in (*files, args.checkpoint) if file != "-"}:
             raise ValueError(f"--out {args.out} is a source or the checkpoint itself; name another file")
-
-
-class _Output(Protocol):
-    def write(self, columns: dict[str, list[Any]]) -> None: ...
-
-
-@contextlib.contextmanager
-def _open_output(out: str, kinds: dict[str, type]) -> Iterator[_Output]:
-    """Open the output for columns of the given kinds; a file appears only when it is complete."""
-    if out == "-":
-        yield _CSV(sys.stdout, kinds)
-        return
-    kind = format_of(out)
-    if kind not in ("csv", "ndjson", "parquet", "arrow") or out.endswith(".gz"):
-        raise ValueError(f"--out {out}: answers are written as .csv, .ndjson, .parquet or .arrow")
-    with atomic_file(out) as temporary:
-        if kind in ("parquet", "arrow"):
-            with _Arrow(temporary, kind, kinds) as output:
-                yield output
-        else:
-            with temporary.open("w", newline="", encoding="utf-8") as file:
-                yield _CSV(file, kinds) if kind == "csv" else _NDJSON(file)
-
-
-class _CSV:
-    def __init__(self, file: Any, kinds: dict[str, type]) -> None:
-        self._file, self._writer = file, csv.writer(file, lineterminator="\n")
-        self._writer.writerow(kinds)
-
-    def write(self, columns: dict[str, list[Any]]) -> None:
-        self._writer.writerows(zip(*columns.values(), strict=True))
-        self._file.flush()
-
-
-class _NDJSON:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, columns: dict[str, list[Any]]) -> None:
-        names, rows = list(columns), zip(*columns.values(), strict=True)
-        self._file.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-
-
-class _Arrow:
-    def __init__(self, path: Path, kind: str, kinds: dict[str, type]) -> None:
-        pa = self._pa = pyarrow()
-        types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-        self._schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            self._writer = parquet.ParquetWriter(path, self._schema)
-        else:
-            self._writer = pa.ipc.new_file(str(path), self._schema)
-
-    def write(self, columns: dict[str, list[Any]]) -> None:
-        self._writer.write_table(self._pa.table(columns, schema=self._schema))
-
-    def __enter__(self) -> _Arrow:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._writer.close()

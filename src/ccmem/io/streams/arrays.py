@@ -10,7 +10,6 @@ import contextlib
 import io
 import math
 import os
-import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -172,16 +171,11 @@ def _text(value: Any) -> Any:
         return value
 
 
-def open_npy(file: str, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
-    """Open an NPY file."""
-    handle = open(file, "rb")  # noqa: SIM115, PTH123
-    try:
-        facts = os.fstat(handle.fileno())
-        shape, dtype, rows, first_byte = _stream(file, handle, facts.st_size if stat.S_ISREG(facts.st_mode) else None)
-        return ArrayTable(file, {"": (shape, dtype, rows)}, handle.close, first_byte, rules)
-    except BaseException:
-        handle.close()
-        raise
+def open_npy(file: str, stream: Any, regular: bool, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
+    """Open an NPY file, or a pipe with its content, which cannot tell its length."""
+    length = os.fstat(stream.fileno()).st_size if regular else None
+    shape, dtype, rows, first_byte = _stream(file, stream, length)
+    return ArrayTable(file, {"": (shape, dtype, rows)}, stream.close, first_byte, rules)
 
 
 def open_npz(file: str, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008

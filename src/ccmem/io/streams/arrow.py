@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
+from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
 from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
 
 
@@ -43,39 +44,47 @@ class ArrowTable:
 
     open_ended = in_place = False
 
-    def __init__(
-        self,
-        file: str,
-        schema: Any,
-        batches_after: Any,
-        close: Any = lambda: None,
-        first: Any = None,
-        rules: Rules = Rules(),  # noqa: B008
-    ) -> None:
-        """Open record batches; ``first`` is a record batch (or table) of sample rows, None if there are no rows."""
+    def __init__(self, file: str, types: Any, batches_after: Any, close: Any, first: Any, rules: Rules) -> None:
+        """Open record batches; ``first`` returns a record batch of sample rows, None if there are no rows."""
+        self._file, self._batches_after, self.close, self._first, self._rules = file, batches_after, close, first, rules
+        self.types = types
+        """Declared names and types of the columns."""
+        self.columns: list[str] = list(types.names)
         pa = pyarrow()
-        self._file, self._batches_after, self.close = file, batches_after, close
-        self.columns = list(schema.names)
-        once = [name for name in self.columns if self.columns.count(name) == 1]
-        empty: dict[str, Any] = {name: np.empty(0) if _is_numeric(pa, schema.field(name).type) else [] for name in once}
-        sample = (
-            empty if first is None else {name: _plain(pa, first.column(name).slice(0, SAMPLE_ROWS)) for name in once}
-        )
-        self.schema = _typed(pa, infer(sample, rules, CellFormat(missing=rules.missing)), schema)
-        learnable = [field for field in schema if _is_learnable(pa, field.type)]
+        learnable = [field for field in types if _is_learnable(pa, field.type)]
         self.single = {f.name for f in learnable if np.can_cast(f.type.to_pandas_dtype(), np.float32)}
-        self._schema = schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Roles of the columns; the declared types decide what is a number."""
+        pa = pyarrow()
+        with readable(self._file):
+            first = self._first()
+        sample: dict[str, Any] = {}
+        for name in self.columns:
+            if self.columns.count(name) == 1:
+                none = pa.array([], self.types.field(name).type)
+                sample[name] = _plain(pa, none if first is None else first.column(name).slice(0, SAMPLE_ROWS))
+        found = infer(sample, self._rules, CellFormat(missing=self._rules.missing))
+        for i, column in enumerate(found.columns):
+            kind = self.types.field(column.name).type
+            learnable = _is_learnable(pa, kind)
+            if column.kind in ("number", "counter") and not learnable:
+                found.columns[i] = column._replace(kind="text", why=f"of type {kind}")
+            elif column.kind == "empty" and learnable:
+                found.columns[i] = column._replace(kind="number", why="")
+        return found
 
     def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
         """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
         pa = pyarrow()
-        wanted = [*columns.features, *([columns.label] if columns.label is not None else [])]
-        wanted += [name for name in columns.time if name not in wanted]
+        label = () if columns.label is None else (columns.label,)
+        wanted = list(dict.fromkeys((*columns.features, *label, *columns.time, *columns.texts)))
         for name in columns.features:
-            if not _is_numeric(pa, self._schema.field(name).type):
+            if not _is_numeric(pa, kind := self.types.field(name).type):
                 raise SourceError(
-                    f"{self._file}: column {name!r} is of type {self._schema.field(name).type}, not numeric; name the "
-                    "numeric columns with --features"
+                    f"{self._file}: column {name!r} is of type {kind}, not numeric; name the numeric columns with "
+                    "--features"
                 )
         at_a_time = columns.rows_at_a_time
         with readable(self._file):
@@ -84,8 +93,7 @@ class ArrowTable:
                 batch.validate(full=True)  # lengths inside a file may be wrong
                 for start in range(surplus, batch.num_rows, at_a_time):
                     part = batch.slice(start, at_a_time)
-                    ends = None if end is None else np.full(part.num_rows, end, np.int64)
-                    yield from_table(part, columns, ends)
+                    yield from_table(part, columns, None if end is None else np.full(part.num_rows, end, np.int64))
 
 
 def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Batch:
@@ -97,15 +105,17 @@ def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Ba
         if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
             column = column.cast(pa.float64())
         arrays.append(column.to_numpy(zero_copy_only=False))
-    X = side_by_side(arrays, table.num_rows, columns.dtype)
-    times = None
+    labels, times = None, None
+    faults: dict[int, tuple[str | None, str]] = {}
     if columns.time:
-        parts = [_plain(pa, table.column(name)) for name in columns.time]
-        times = read_times(parts, columns.time_format, columns.cells)
-    if columns.label is None:
-        return Batch(X, None, {}, ends, times)
-    labels, faults = _labels(pa, table.column(columns.label))
-    return Batch(X, labels, {row: (columns.label, what) for row, what in faults.items()}, ends, times)
+        times = read_times(
+            [_plain(pa, table.column(name)) for name in columns.time], columns.time_format, columns.cells
+        )
+    if columns.label is not None:
+        labels, wrong = _labels(pa, table.column(columns.label))
+        faults = {row: (columns.label, what) for row, what in wrong.items()}
+    texts = [table.column(name) for name in columns.texts]
+    return Batch(side_by_side(arrays, table.num_rows, columns.dtype), labels, faults, ends, times, texts)
 
 
 def _plain(pa: Any, column: Any) -> Any:
@@ -118,19 +128,6 @@ def _plain(pa: Any, column: Any) -> Any:
     if _is_learnable(pa, kind):
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return ["" if value is None else str(value) for value in column.to_pylist()]
-
-
-def _typed(pa: Any, schema: Schema, types: Any) -> Schema:
-    """Return ``schema`` with number-like columns of a non-numeric type marked as text: the declared type decides."""
-
-    def typed(column: Column) -> Column:
-        kind = types.field(column.name).type
-        learnable = _is_learnable(pa, kind)
-        if column.kind in ("number", "counter") and not learnable:
-            return column._replace(kind="text", why=f"of type {kind}")
-        return column._replace(kind="number", why="") if column.kind == "empty" and learnable else column
-
-    return schema._replace(columns=[typed(column) for column in schema.columns])
 
 
 def _is_learnable(pa: Any, kind: Any) -> bool:
@@ -181,8 +178,9 @@ def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
                 if surplus < batch.num_rows:
                     yield batch, surplus, end
 
-    with readable(file):
-        first = next(iter(source.iter_batches(SAMPLE_ROWS, use_threads=False)), None)
+    def first() -> Any:
+        return next(iter(source.iter_batches(SAMPLE_ROWS, use_threads=False)), None)
+
     return ArrowTable(file, source.schema_arrow, batches_after, source.close, first, rules)
 
 
@@ -236,7 +234,7 @@ def _of_reader(
             if surplus < batch.num_rows:
                 yield batch, surplus, None
 
-    return ArrowTable(file, schema, batches_after, close, first, rules)
+    return ArrowTable(file, schema, batches_after, close, lambda: first, rules)
 
 
 def open_frame(frame: Any) -> ArrowTable:

@@ -181,8 +181,7 @@ class CSVTable(LineTable):
         ends = ends[~blank]
         if len(ends) != table.num_rows:
             return None
-        found = from_table(table, columns, block.start + ends)
-        return found._replace(texts=[table.column(name) for name in columns.texts]) if columns.texts else found
+        return from_table(table, columns, block.start + ends)
 
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
         """Parse column by column, converting every number once."""

@@ -1,7 +1,8 @@
-"""Resolving user-specified sources to files in a defined order and format, and opening the files."""
+"""Resolving user-specified sources to files in a defined order, recognising their format, and opening them."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import glob
 import gzip
@@ -11,6 +12,7 @@ import re
 import select
 import sys
 import time
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +20,6 @@ from typing import Any
 
 from ccmem.io.streams.arrays import open_npy, open_npz
 from ccmem.io.streams.arrow import open_ipc, open_parquet, pyarrow
-from ccmem.io.streams.content import HEAD, as_utf8, encoding_of, is_gzip, recognise
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.dialect import SHOWN_LINES
 from ccmem.io.streams.lines import BLOCK
@@ -38,6 +39,21 @@ FORMATS = {
 """Format -> file name suffixes. CSV and NDJSON may be compressed (``.gz``)."""
 TEXT_ENDINGS = (".txt", ".dat", ".log", ".asc", ".prn")
 """Suffixes of text tables, searched for in a folder that holds no file with a known suffix."""
+HEAD = 4096
+"""Number of leading bytes from which the format of a file is recognised."""
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "npy"}
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
+    b"SQLite format 3": ("an SQLite database", "export the table as CSV"),
+    b"%PDF": ("a PDF document", "export the data as CSV"),
+    b"\x89HDF": ("an HDF5 file", "write the table as Parquet or CSV"),
+    b"BZh": ("compressed with bzip2", "unpack it, or use gzip"),
+    b"\xfd7zXZ": ("compressed with xz", "unpack it, or use gzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it, or use gzip"),
+    b"MATLAB": ("a MATLAB file", "write the table as CSV"),
+}
+_UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_GZIP = b"\x1f\x8b"
 _FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, NotImplementedError, MemoryError, zlib.error)
 STDIN = "-"
 PIPE_SECONDS = 1.0
@@ -54,9 +70,7 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
     files: list[str] = []
     for source in (os.fspath(entry) for entry in named):
         path = Path(source)
-        if source == STDIN or path.is_file() or (path.exists() and not path.is_dir()):
-            files.append(source)
-        elif path.is_dir():
+        if path.is_dir():
             inside = [
                 f
                 for f in path.rglob("*")
@@ -67,6 +81,8 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
             if not known:
                 raise SourceError(f"the folder {source} holds no file that can be read ({', '.join(FORMATS)})")
             files.extend(sorted(known, key=_natural))
+        elif source == STDIN or path.exists():
+            files.append(source)
         elif glob.has_magic(source):
             found = [f for f in glob.glob(source, recursive=True) if Path(f).is_file()]  # noqa: PTH207
             if not found:
@@ -97,62 +113,153 @@ def file_key(file: str) -> str:
     return file if file == STDIN else os.path.abspath(file)  # noqa: PTH100
 
 
+# Recognising ----------------------------------------------------------------------------------------------------------
+
+
+def kind_of(file: str) -> str:
+    """Return the format of a file, recognised from its first bytes."""
+    with open(file, "rb") as stream, named(file):  # noqa: PTH123
+        return _recognised(file, stream, None)[0]
+
+
+def _recognised(file: str, stream: Any, format: str | None) -> tuple[str, Any, str | None]:
+    """Return the format of an open file, the stream to read it from, inflated if need be, and its text encoding."""
+    packed = stream.peek(2).startswith(_GZIP)
+    content: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+    head = content.peek(HEAD)[:HEAD]
+    kind = format or recognise("standard input" if file == STDIN else file, head, format_of(file))
+    return kind, content, encoding_of(head)
+
+
+def grows_by_lines(file: str) -> bool:
+    """True if every line of a text file can be told apart by a line feed: not in gzip and UTF-16."""
+    with open(file, "rb") as stream:  # noqa: PTH123
+        head = stream.read(HEAD)
+    return not head.startswith(_GZIP) and encoding_of(head) is None
+
+
+def recognise(file: str, head: bytes, by_name: str | None) -> str:
+    """Return the format of a file from its first bytes, or ``by_name`` if the bytes are inconclusive.
+
+    >>> recognise("a.txt", b'{"a": 1}', None), recognise("a.dat", b"1 2 3", None)
+    ('ndjson', 'csv')
+    """
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if head.startswith(b"PK\x03\x04"):
+        return _archive(file, by_name)
+    if by_name in ("parquet", "arrow", "npy", "npz"):
+        return by_name  # the reader of that format reports the fault
+    for magic, (what, remedy) in _FOREIGN.items():
+        if head.startswith(magic):
+            raise SourceError(f"{file} is {what}; {remedy}")
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if text.lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise SourceError(f"{file} is a web page or XML, not a table; export the data as CSV")
+    if text.startswith(b"["):
+        raise SourceError(f"{file} is a JSON array; write one object a line (jq -c '.[]' {file} > rows.ndjson)")
+    if text.startswith(b"{"):
+        return "ndjson"
+    if b"\0" in head and encoding_of(head) is None:
+        raise SourceError(f"{file} is a binary file of unknown format; known are {', '.join(FORMATS)}")
+    return by_name or "csv"
+
+
+def _archive(file: str, by_name: str | None) -> str:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return by_name or "npz"
+    if "[Content_Types].xml" in names:
+        raise SourceError(f"{file} is an Excel workbook; save the sheet as CSV")
+    if not any(name.endswith(".npy") for name in names):
+        raise SourceError(f"{file} is a zip archive; unpack it first")
+    return "npz"
+
+
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding of UTF-16 text, with or without a byte order mark; None for other text."""
+    if (known := _UTF16.get(head[:2])) is not None:
+        return known
+    pairs = head[: len(head) // 2 * 2]
+    if len(pairs) >= 8:
+        for name, high, low in (("utf-16-le", pairs[1::2], pairs[::2]), ("utf-16-be", pairs[::2], pairs[1::2])):
+            if high.count(0) > 0.9 * len(high) and low.count(0) == 0:
+                return name
+    return None
+
+
+def _as_utf8(read: Callable[[int], bytes], encoding: str) -> Callable[[int], bytes]:
+    """Return a function that reads like ``read``, but converts ``encoding`` to UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+
+    def read_text(most: int) -> bytes:
+        while data := read(most):
+            if text := decoder.decode(data):
+                return text.encode()
+        return decoder.decode(b"", final=True).encode()
+
+    return read_text
+
+
+# Opening --------------------------------------------------------------------------------------------------------------
+
+
 def open_table(
     file: str,
     format: str | None = None,
     accept_last_line: bool = False,
     rules: Rules = Rules(),  # noqa: B008
+    size: int | None = None,
 ) -> Table:
-    """Open one file, or standard input, in ``format`` or in the format recognised from its first bytes."""
-    if file == STDIN:
-        return _open_stdin(format, rules)
+    """Open a file, a pipe or standard input, in ``format`` or in the format recognised from its first bytes.
+
+    ``size``: number of bytes to read of a text file that may have grown since.
+    """
     regular = is_regular(file)
-    head = _head(file) if regular else b""
-    packed = is_gzip(head) if regular else file.lower().endswith(".gz")
-    if packed and regular:
-        with gzip.open(file) as content:
-            head = content.read(HEAD)
-    kind = format or (recognise(file, head, format_of(file)) if regular else format_of(file))
-    if kind is None:
-        raise SourceError(f"the name of {file} does not tell its format; say --format {'|'.join(FORMATS)}")
-    if kind == "parquet":
-        return open_parquet(file, rules)
-    if kind == "arrow":
-        return open_ipc(file, rules=rules)
-    if kind == "npy":
-        return open_npy(file, rules)
-    if kind == "npz":
-        return open_npz(file, rules)
-    make = CSVTable if kind == "csv" else NDJSONTable
-    source: Any = gzip.open(file) if packed else open(file, "rb", buffering=0)  # noqa: SIM115, PTH123
-    encoding = encoding_of(head) if regular else None
-    read = source.read if encoding is None else as_utf8(source.read, encoding)
-    seek: Callable[[int], Any] | None = source.seek if regular and encoding is None and not packed else None
+    stream: Any = open(file, "rb") if file != STDIN else open(_stdin(), "rb", closefd=False)  # noqa: SIM115, PTH123
+    close = stream.close if file != STDIN else lambda: None
     try:
+        kind, content, encoding = _recognised(file, stream, format)
+        if kind in ("csv", "ndjson"):
+            make = CSVTable if kind == "csv" else NDJSONTable
+            read = content.read if regular else content.read1
+            read = read if encoding is None else _as_utf8(read, encoding)
+            if not regular:
+                return _open_pipe(make, file, read, stream.fileno(), close, rules)
+            in_place = encoding is None and content is stream
+            read = read if size is None or not in_place else _limited(read, size)
+            hold = content is stream and not accept_last_line  # a file may still grow; a gzip file is complete
+            table = make(file, read, stream.seek if in_place else None, close, hold, rules)
+            table.offsets_in_file = in_place
+            return table
+        if kind == "npy":
+            return open_npy(file, stream, regular, rules)
         if not regular:
-            return _open_pipe(make, file, read, source.fileno(), source.close, rules)
-        # a file may still grow; a gzip file is complete
-        table = make(file, read, seek, source.close, not packed and not accept_last_line, rules)
-        table.offsets_in_file = encoding is None and not packed
-        return table
+            if kind != "arrow":
+                what = "standard input" if file == STDIN else "a pipe"
+                raise SourceError(f"{kind} cannot be read from {what}; give it as a file, or pipe csv, ndjson or arrow")
+            return open_ipc(file, pyarrow().PythonFile(stream, "r"), rules)
+        close()
+        openers: dict[str, Any] = {"parquet": open_parquet, "npz": open_npz, "arrow": open_ipc}
+        return openers[kind](file, rules=rules)
     except BaseException:
-        source.close()
+        close()
         raise
 
 
-def _open_stdin(format: str | None, rules: Rules) -> Table:
-    """Open standard input; without ``format``, its first bytes determine the format."""
-    stream = open(_stdin(), "rb", closefd=False)  # noqa: SIM115
-    head = b"" if format is not None else stream.peek(HEAD)[:HEAD]
-    kind = format or recognise("standard input", head, None)
-    if kind not in ("csv", "ndjson", "arrow"):
-        raise SourceError(f"{kind} cannot be read from standard input; give it as a file, or pipe csv, ndjson or arrow")
-    if kind == "arrow":
-        return open_ipc(STDIN, pyarrow().PythonFile(stream, "r"), rules)
-    encoding = encoding_of(head)
-    make = CSVTable if kind == "csv" else NDJSONTable
-    read = stream.read1 if encoding is None else as_utf8(stream.read1, encoding)
-    return _open_pipe(make, STDIN, read, stream.fileno(), lambda: None, rules)
+def _limited(read: Callable[[int], bytes], size: int) -> Callable[[int], bytes]:
+    left = size
+
+    def read_some(most: int) -> bytes:
+        nonlocal left
+        data = read(min(most, left))
+        left -= len(data)
+        return data
+
+    return read_some
 
 
 def _open_pipe(
@@ -191,11 +298,6 @@ def _arrives(handle: int, until: float) -> bool:
         return bool(select.select([handle], [], [], max(until - time.monotonic(), 0.0))[0])
     except (OSError, ValueError):  # Windows cannot wait for pipes
         return False
-
-
-def _head(file: str) -> bytes:
-    with open(file, "rb") as handle:  # noqa: PTH123
-        return handle.read(HEAD)
 
 
 def _stdin() -> int:
