@@ -38,8 +38,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/readout/test_modal.py", "tests/core/test_locking.py", "tests/readout"),
     ),
     "commands and data sets": (
-        ("app.commands.learn", "app.commands.predict", "app.commands._models", "app.commands._inspect_text",
-         "app.commands.datasets", "paper.datasets.sources",
+        ("app.commands.learn", "app.commands.predict", "app.stopping", "app.commands._models",
+         "app.commands._inspect_text", "app.commands.datasets", "paper.datasets.sources",
          "paper.datasets.raw", "core.parameters", "base.validation", "io.streams.sources", "layers.stack",
          "layers.window", "readout.metric", "base.estimator"),
         ("tests/app/commands/test_hostile.py", "tests/core/test_locking.py"),

@@ -27,7 +27,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("io.persistence.tensorfile", "if first != end:", "if first < end:"),
     ("io.persistence.values", "or position > last or", "or"),
     ("io.streams.csv", "self._body = start + dialect.skip", "self._body = start"),
-    ("io.streams.files", "self._progress.pop(opened.key, None)", "pass"),
+    ("io.streams.files", "        self._progress.pop(file.key, None)", "        pass"),
 )
 
 UNDONE: tuple[Change, ...] = (
@@ -43,7 +43,7 @@ UNDONE: tuple[Change, ...] = (
     ("io.persistence.checkpoint", "model._while_reading(_write, path, content, check)", "_write(path, content, check)"),
     # files that grow
     ("io.streams.lines", "held = self._hold or not self._pending", "held = not self._pending"),
-    ("app.commands.learn", "not chunk.ended and self.signal is not None", "False"),
+    ("app.commands.learn", "not chunk.ended and self.stop.number is not None", "False"),
     # files that change
     ("io.streams.progress", "size = length if pieces == 1 else _PIECE", "size = min(length, _PIECE)"),
     ("io.streams.progress", "        if not _is_same(file, known):", "        if False:"),
@@ -53,11 +53,11 @@ UNDONE: tuple[Change, ...] = (
     ("app.events_file", "if size and owner is not None and owner != self.owner:", "if False:"),
     ("app.commands.learn", "                    self.whole = False", "                    pass"),
     # signals and full disks
-    ("app.commands.learn", "not (nohup and number == hang_up)", "number != hang_up"),
+    ("app.stopping", "not (nohup and number == hang_up)", "number != hang_up"),
     ("io.persistence.atomic", "        temporary.unlink(missing_ok=True)\n", "        pass\n"),
     # answers
     ("app.commands.predict", "_spread(answers[name], places, chunk.n_rows)", "list(answers[name])"),
-    ("io.streams.files", "                    if chunk.n_rows:", "                    if len(chunk.X):"),
+    ("io.streams.files", "                if chunk.n_rows:", "                if len(chunk.X):"),
     # pipes
     ("io.streams.tables", "columns.knowing(labels.take(~bad))", "columns.knowing(labels)"),
     (

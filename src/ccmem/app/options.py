@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ccmem import registry
-
-if TYPE_CHECKING:
-    from ccmem.io.streams.schema import Rules
 
 DEFAULT_MODEL = "adaptive"
 SPREADS = 3.0
@@ -313,10 +310,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def reading_rules(args: argparse.Namespace) -> Rules:
-    """Return the column rules given on the command line."""
-    from ccmem.io.streams.schema import Rules  # not at the top: --help must not wait for it
-
-    time = getattr(args, "time", None)
+def reading(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of :class:`~ccmem.io.streams.files.FileStream` that the command line gives."""
     day_first = True if getattr(args, "day_first", False) else None
-    return Rules(args.decimal, tuple(args.missing), tuple(time.split(",")) if time else (), day_first)
+    options = {"time": getattr(args, "time", None), "decimal": args.decimal, "day_first": day_first}
+    return {**options, "markers": args.missing, **{k: getattr(args, k) for k in ("features", "format", "on_bad_row")}}

@@ -1,4 +1,4 @@
-"""Signals that end a command between two steps."""
+"""Signals that end a command between two steps, because a signal handler may interrupt any operation."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from typing import Any
 
 
 class Ended(Exception):  # noqa: N818 - a request, not an error
-    """Exception raised when a signal has asked the command to end."""
+    """Exception that ends a command because of a signal."""
 
     def __init__(self, number: int) -> None:
         self.exit_code = 128 + number
 
 
 class StopRequest:
-    """Stop request: number of the signal that asked the command to end, 0 if none has."""
+    """Number of the signal that asked the command to end; None if none has."""
 
-    number = 0
-
-    def raise_if_set(self) -> None:
-        """Raise if a signal has arrived; called between steps, because a signal handler may interrupt any operation."""
-        if self.number:
-            raise Ended(self.number)
+    number: int | None = None
 
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[StopRequest]:
-    """Record SIGTERM and SIGHUP instead of dying from them, so that the ``with`` body can clean up."""
+    """Record Ctrl-C, SIGTERM and SIGHUP, so that the ``with`` body can clean up; a second signal ends the process."""
     asked = StopRequest()
 
     def note(number: int, frame: Any) -> None:
         asked.number = number
+        signal.signal(number, signal.SIG_DFL)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    previous = {number: signal.signal(number, note) for number in numbers if signal.getsignal(number) == signal.SIG_DFL}
+    hang_up = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP
+    nohup = hang_up is not None and signal.getsignal(hang_up) == signal.SIG_IGN  # under nohup, ignore SIGHUP
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM, hang_up) if number is not None]
+    caught = [number for number in numbers if not (nohup and number == hang_up)]
+    previous = {number: signal.signal(number, note) for number in caught}
     try:
         yield asked
     finally:

@@ -17,16 +17,8 @@ from ccmem.io.streams.arrow import ArrowTable, pyarrow, readable
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, read_times
 from ccmem.io.streams.sources import expand, grows_by_lines, kind_of, open_table
-from ccmem.io.streams.tables import (
-    BadRowError,
-    Columns,
-    NothingToLearnError,
-    SourceError,
-    Table,
-    bad_values,
-    choose_columns,
-)
 from ccmem.io.streams.tables import Batch as Found
+from ccmem.io.streams.tables import Columns, NothingToLearnError, SourceError, Table, check_batch, choose_columns
 
 PIECE_ROWS = 1_000_000
 _CSV_ROW_BYTES = 40
@@ -214,7 +206,7 @@ def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = Fa
     with readable(piece.file), closing(_open(piece.file, piece.last, Rules(columns.decimal, columns.missing))) as table:
         _require(piece.file, table.columns, columns)
         for found in table.batches(wanted, first, None):
-            yield _checked(found, columns, piece.file, first, skip_bad, missing)
+            yield _checked(found, columns, wanted, piece.file, first, skip_bad, missing)
             first += len(found.X)
             if isinstance(table, ArrowTable) and first >= piece.last:
                 return
@@ -259,35 +251,30 @@ def _order_of(column: Any, columns: KeyedColumns) -> Any:
     return column.cast(arrow_type(columns.order_type))
 
 
-def _checked(found: Found, columns: KeyedColumns, file: str, first_row: int, skip_bad: bool, missing: bool) -> Batch:
-    """Return the valid rows, with columns in kernel types."""
+def _checked(
+    found: Found, columns: KeyedColumns, wanted: Columns, file: str, first: int, skip_bad: bool, missing: bool
+) -> Batch:
+    """Return the valid rows, with columns in kernel types; ``first`` rows of the file are before them."""
     pa = pyarrow()
-    X, (keys, order, *label) = found.X, map(_array, found.texts)
+    keys, order, *label = map(_array, found.texts)
     keys, order = keys.cast(pa.type_for_alias(columns.key_type)), _order_of(order, columns)
-    strange = bad_values(X, missing)
     no_key = keys.is_null().to_numpy(zero_copy_only=False)
     if columns.key_type == "string":
         no_key |= pa.compute.equal(keys.fill_null(""), "").to_numpy(zero_copy_only=False)
-    no_order = order.is_null().to_numpy(zero_copy_only=False)
     kind = np.float64 if columns.order_type == "float64" else np.int64
     places = order.cast(pa.from_numpy_dtype(kind)).fill_null(0).to_numpy(zero_copy_only=False)
-    if kind is np.float64:
-        no_order |= ~np.isfinite(places)
-    bad = no_key | no_order | strange.any(axis=1)
-    bad[list(found.faults)] = True
-    if not bad.any():
-        return Batch(keys, places, X, label[0] if label else None, 0)
-    if not skip_bad:
-        row = int(bad.argmax())
-        if row in found.faults:
-            name, what = found.faults[row]
-        elif no_key[row] or no_order[row]:
-            name, what = (columns.key, "the key is missing") if no_key[row] else (columns.order, "the order is missing")
-        else:
-            place = int(strange[row].argmax())
-            name, what = columns.features[place], f"{X[row, place]} cannot be learned from"
-        raise BadRowError(file, first_row + row + 1, name, what)
-    good = np.flatnonzero(~bad)
-    kept = pa.array(good)
-    labels = label[0].take(kept) if label else None
-    return Batch(keys.take(kept), places[good], X[good], labels, int(bad.sum()))
+    no_order = order.is_null().to_numpy(zero_copy_only=False) | ~np.isfinite(places)
+    faults: dict[int, tuple[str | None, str]] = dict.fromkeys(
+        np.flatnonzero(no_order), (columns.order, "the order is missing")
+    )
+    faults |= dict.fromkeys(np.flatnonzero(no_key), (columns.key, "the key is missing"))
+    chunk, error = check_batch(
+        found._replace(faults=faults | found.faults), wanted, file, first, skip_bad, missing=missing
+    )
+    if error is not None:
+        raise error
+    labels = label[0] if label else None
+    if len(chunk.X) < len(found.X):
+        good = pa.array(chunk.rows - first - 1)
+        keys, places, labels = keys.take(good), places[chunk.rows - first - 1], label[0].take(good) if label else None
+    return Batch(keys, places, chunk.X, labels, chunk.n_rows - len(chunk.X))

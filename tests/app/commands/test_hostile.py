@@ -297,7 +297,7 @@ def _only_at_the_end(name: str) -> Any:
     save = _Run._save
 
     def last(self: Any) -> None:
-        if self.signal is not None or self.learner.rows == 0:
+        if self.stop.number is not None or self.learner.rows == 0:
             save(self)
 
     return last

@@ -14,7 +14,7 @@ import numpy as np
 from ccmem import registry
 from ccmem.app.commands._models import build_model, class_name
 from ccmem.app.learner import Learner
-from ccmem.app.options import DEFAULT_MODEL, reading_rules
+from ccmem.app.options import DEFAULT_MODEL
 from ccmem.app.text import counted
 from ccmem.core.terminal import StatusLine
 from ccmem.core.times import format_time
@@ -24,6 +24,7 @@ from ccmem.fleet.step import Recipe
 from ccmem.fleet.store import BUCKETS, Store
 from ccmem.io.persistence import CheckpointError
 from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.schema import Rules
 from ccmem.io.streams.tables import Columns
 
 
@@ -87,7 +88,8 @@ def _store(args: argparse.Namespace) -> Store:
         buckets = BUCKETS if args.buckets is None else args.buckets
         if not 1 <= buckets <= 999:
             raise ValueError(f"--buckets {buckets}: from 1 to 999")
-        dtype, rules = args.dtype or "float32", reading_rules(args)
+        dtype = args.dtype or "float32"
+        rules = Rules(args.decimal, tuple(args.missing), day_first=args.day_first or None)
         columns = tables.choose(args.sources, args.key, args.order, args.features, args.label, dtype, rules)
         name = args.model or DEFAULT_MODEL
         if class_name(name) in registry.PREDICTORS:

@@ -10,9 +10,8 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ccmem.app.alerts import Alerts
 from ccmem.app.commands._learn_text import ProgressLine, sentence
@@ -20,7 +19,8 @@ from ccmem.app.commands._models import build_model, check_against, model_name, o
 from ccmem.app.events_file import EventsFile
 from ccmem.app.happenings import RowPlaces, event_lines, event_record
 from ccmem.app.learner import Learner
-from ccmem.app.options import DEFAULT_MODEL, reading_rules
+from ccmem.app.options import DEFAULT_MODEL, reading
+from ccmem.app.stopping import StopRequest, ended_by_signals
 from ccmem.app.text import printable
 from ccmem.core.events import Event
 from ccmem.core.terminal import StatusLine
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 _IDLE_SECONDS = 0.2
 SHOWN_EVENTS = 20
 """Maximum number of events listed in the final summary."""
-_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # Windows has no SIGHUP
-_STOPPING = {getattr(signal, name): code for name, code in _CODES.items() if hasattr(signal, name)}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,7 +73,7 @@ class _Run:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.signal: int | None = None
+        self.stop = StopRequest()
         self.why: str | None = None
         self.kinds: Counter[str] = Counter()
         self.latest: deque[Event] = deque(maxlen=SHOWN_EVENTS)
@@ -104,10 +102,10 @@ class _Run:
             problem: BaseException | None = None
             page = self._page()
             try:
-                with self._signals():
+                with ended_by_signals() as self.stop:
                     self._learn()
             except (SourceError, OSError) as raised:
-                if self.signal is None:  # Ctrl-C also ends the sender, so a partial last line is no error
+                if self.stop.number is None:  # Ctrl-C also ends the sender, so a partial last line is no error
                     problem = raised
             if self.whole:  # after a partial chunk or a lost event, the previous checkpoint stays valid
                 self._save()
@@ -117,11 +115,11 @@ class _Run:
                 problem.args = (f"{problem} ({learner.rows - before:,} rows before that were learned{saved})",)
             raise problem
         self._report(learner.rows - before)
-        if page is not None and self.signal is None:
+        if page is not None and self.stop.number is None:
             self.events = None  # closed; the page may still save block names
             page.stay()
-        if self.signal is not None:
-            return _STOPPING[signal.Signals(self.signal)]
+        if self.stop.number is not None:
+            return 128 + self.stop.number
         if not learner.rows:
             print("ccmem learn: no row has been learned from; see 'ccmem look'", file=sys.stderr)
             return 2
@@ -140,17 +138,14 @@ class _Run:
         args, learner = self.args, self.learner
         stream = FileStream(
             args.sources,
-            features=args.features or feature_names(learner),
+            **{**reading(args), "features": args.features or feature_names(learner)},
             label=args.label,
-            format=args.format,
-            on_bad_row=args.on_bad_row,
             resume=learner.progress,
             columns=learner.columns,
             skip_seen=args.skip_seen,
             chunk_rows=min(args.every, 65_536),
             accept_last_line=args.accept_last_line,
             missing=learner.takes_missing,
-            rules=reading_rules(args),
         )
         check_apart(args, stream.files)
         if args.again:
@@ -209,7 +204,7 @@ class _Run:
         progress = ProgressLine(StatusLine(not args.quiet))
         try:
             for chunk in stream.chunks_read_ahead(args.max_rows, _IDLE_SECONDS):
-                cut_off = chunk is not None and not chunk.ended and self.signal is not None
+                cut_off = chunk is not None and not chunk.ended and self.stop.number is not None
                 if chunk is not None and len(chunk.X) and not cut_off:  # Ctrl-C may cut off the last line of a pipe
                     assert stream.columns is not None
                     places.enter(chunk, learner.steps)
@@ -225,7 +220,7 @@ class _Run:
                 if self.unsaved_rows and due:
                     self._save()
                 progress.show(learner, self.latest[-1] if self.latest else None, now)
-                if self.signal is not None:
+                if self.stop.number is not None:
                     return
                 if args.max_seconds is not None and now - self.began_at >= args.max_seconds:
                     self.why = "max-seconds"
@@ -249,30 +244,12 @@ class _Run:
             self.learner.save(self.args.checkpoint)
         self.unsaved_rows, self.saved_at = 0, time.monotonic()
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Let Ctrl-C, SIGTERM and SIGHUP end the loop between chunks; a second signal ends the process."""
-
-        def stop(number: int, frame: Any) -> None:
-            self.signal = number
-            signal.signal(number, signal.SIG_DFL)
-
-        hang_up = getattr(signal, "SIGHUP", None)
-        nohup = hang_up is not None and signal.getsignal(hang_up) == signal.SIG_IGN  # under nohup, ignore SIGHUP
-        caught = [number for number in _STOPPING if not (nohup and number == hang_up)]
-        previous = {number: signal.signal(number, stop) for number in caught}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
     def _report(self, rows: int) -> None:
         args, learner, stream = self.args, self.learner, self.stream
         memory = learner.memory
         seconds = self.ended_at - self.began_at
-        if self.signal is not None:
-            self.why = signal.Signals(self.signal).name
+        if self.stop.number is not None:
+            self.why = signal.Signals(self.stop.number).name
         elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
         window = getattr(learner.front, "window_", None)
@@ -295,8 +272,8 @@ class _Run:
             "time": None if learner.columns is None else ",".join(learner.columns.time) or None,
             "timing": stream.timing.lines(),
             "growing": list(stream.growing),
-            "two_valued": stream.two_valued,
-            "codes": stream.codes,
+            "two_valued": [column.name for column in stream.chosen if column.two_valued],
+            "codes": {column.name: column.code for column in stream.chosen if column.code},
             "labelled": learner.columns is not None and learner.columns.label is not None,
             "checkpoint": args.checkpoint,
             "renamed": stream.renamed,
@@ -305,7 +282,7 @@ class _Run:
             "hop": getattr(learner.front, "hop_", None),
             "in_open_quote": stream.in_open_quote,
         }
-        with contextlib.suppress(OSError) if self.signal is not None else contextlib.nullcontext():
+        with contextlib.suppress(OSError) if self.stop.number is not None else contextlib.nullcontext():
             if args.json:  # after a hang-up the terminal may be gone, so printing may fail
                 print(json.dumps(facts), flush=True)
             elif not args.quiet:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.app.options import reading_rules
+from ccmem.app.options import reading
 from ccmem.app.text import counted, printable
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.files import FileStream
@@ -30,9 +30,8 @@ def run(args: argparse.Namespace) -> int:
 
 def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return a description of the first source as plain values."""
-    rules = reading_rules(args)
-    options = {"features": args.features, "label": args.label, "format": args.format, "rules": rules}
-    stream = FileStream(args.sources, on_bad_row="skip", missing=True, accept_last_line=True, **options)
+    options = {**reading(args), "on_bad_row": "skip"}
+    stream = FileStream(args.sources, label=args.label, missing=True, accept_last_line=True, **options)
     found: dict[str, dict[str, Any]] = {}
     rows = 0
     problem = ""

@@ -12,8 +12,8 @@ import numpy as np
 
 from ccmem.app.commands._models import outside_classes
 from ccmem.app.learner import Learner
-from ccmem.app.options import reading_rules
-from ccmem.app.stopping import ended_by_signals
+from ccmem.app.options import reading
+from ccmem.app.stopping import Ended, ended_by_signals
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.write import open_writer
 
@@ -28,21 +28,15 @@ def run(args: argparse.Namespace) -> int:
     if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
         raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
     stream = FileStream(
-        args.sources,
-        features=args.features,
-        format=args.format,
-        on_bad_row=args.on_bad_row,
-        columns=learner.columns,
-        accept_last_line=True,
-        missing=learner.takes_missing,
-        rules=reading_rules(args),
+        args.sources, **reading(args), columns=learner.columns, accept_last_line=True, missing=learner.takes_missing
     )
     _check_apart(args, stream.files)
     rows = right = labelled = 0
     kinds = learner.answer_kinds(args.units)
     with ended_by_signals() as asked, open_writer(args.out, kinds) as write:
         for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
-            asked.raise_if_set()
+            if asked.number is not None:
+                raise Ended(asked.number)
             if chunk is None:
                 continue
             answers = learner.predict(chunk.X, args.units) if len(chunk.X) else {name: np.empty(0) for name in kinds}

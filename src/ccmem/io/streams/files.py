@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 from ccmem.io.streams.arrays import open_array
 from ccmem.io.streams.arrow import open_frame
@@ -28,7 +28,6 @@ from ccmem.io.streams.tables import (
     Chunk,
     Columns,
     Labels,
-    SourceError,
     Table,
     check_batch,
     check_columns,
@@ -43,276 +42,20 @@ _MOST_ROWS = 65_536
 _MOST_REMEMBERED = 10_000
 
 
-class _Opened(NamedTuple):
-    """Event marking that reading of a file has begun."""
+class _File:
+    """A file being read, shared by the reader and the consumer of its chunks."""
 
-    key: str
-    progress: Progress
-    witness: BinaryIO | None
-    """Second handle on the same file, for digests of the bytes read so far; None for a pipe."""
-
-
-class _Finished(NamedTuple):
-    """Event marking the end of a file; ``held_back`` counts trailing bytes left for a later call."""
-
-    rows: int
-    offset: int | None
-    held_back: int
-    held_lines: int
+    def __init__(self, name: str, progress: Progress) -> None:
+        self.name, self.key, self.progress = name, file_key(name), progress
+        self.witness = open(name, "rb") if is_regular(name) else None  # noqa: SIM115, PTH123
+        """Second handle on the file, for digests of the bytes read so far; None for a pipe."""
+        self.rows = progress.rows
+        self.offset: int | None = None  # at the end of the rows read, if they are lines
+        self.held_back = self.held_lines = 0
 
 
 class FileStream:
-    """Chunks of rows from one file after another. Created by :func:`read_files`, which documents the parameters."""
-
-    def __init__(
-        self,
-        sources: Source | Sequence[Source],
-        *,
-        features: Sequence[str] | None = None,
-        label: str | None = None,
-        format: str | None = None,
-        on_bad_row: str = "stop",
-        dtype: Any = None,
-        resume: Mapping[str, Progress] | None = None,
-        columns: Columns | None = None,
-        skip_seen: bool = False,
-        chunk_rows: int | None = None,
-        accept_last_line: bool = False,
-        missing: bool = False,
-        rules: Rules = Rules(),  # noqa: B008
-    ) -> None:
-        if on_bad_row not in ("stop", "skip"):
-            raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
-        if format is not None and format not in FORMATS:
-            raise ValueError(f"format={format!r} is unknown; known are {', '.join(FORMATS)}")
-        self.files = expand(sources, format)
-        self.columns = columns
-        self.bad_rows = 0
-        """Number of rows skipped because they could not be learned from."""
-        self.held_back: dict[str, int] = {}
-        """Files whose last line has no line end yet -> number of bytes of it left for later."""
-        self.in_open_quote = 0
-        """Number of complete lines among the bytes held back, because a quote opened before them is not closed."""
-        self.renamed: dict[str, str] = {}
-        """Files that were read before under another name -> that previous name."""
-        self._progress: dict[str, Progress] = dict(resume or {})
-        self._anew: set[str] = set()
-        self._current: _Opened | None = None
-        self._skip_bad = on_bad_row == "skip"
-        self._skip_seen = skip_seen
-        self._chunk_rows = chunk_rows or _MOST_ROWS
-        self._format, self._features, self._label, self._dtype = format, features, label, dtype
-        self.left_out: list[Column] = []
-        """Columns of the first file that are not learned from, each with the reason."""
-        self.two_valued: list[str] = []
-        """Learned columns of the first file that hold only 0 and 1 and may therefore be labels."""
-        self.first_table: Table | None = None
-        """First table that was opened, for its layout and the roles of its columns."""
-        self.codes: dict[str, str] = {}
-        """Learned columns of the first file -> a number that probably marks missing values."""
-        self._accept_last_line = accept_last_line
-        self._missing = missing
-        self._rules = rules
-        self.growing: tuple[str, ...] = ()  # columns not named by the user that grow with every row of the first chunk
-        self.timing = Timing()
-
-    @property
-    def progress(self) -> dict[str, Progress]:
-        """Position reached in every file; pass it to ``resume`` to continue from there."""
-        self._sign()
-        return self._progress
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Yield pairs of rows and labels (None without a label column)."""
-        for chunk in self.chunks():
-            if len(chunk.X):
-                yield chunk.X, chunk.y
-        for file, n_bytes in self.held_back.items():
-            warnings.warn(
-                f"{file}: its last line has no end yet, {n_bytes} bytes were left for later; "
-                "read_files(..., accept_last_line=True) takes them as they are",
-                stacklevel=2,
-            )
-
-    def chunks(self, max_rows: int | None = None) -> Iterator[Chunk]:
-        """Yield chunks with file and row numbers, also where all rows are bad; at most ``max_rows`` rows each."""
-        self._recognise()
-        return (chunk for chunk in self._hand_over(self._read(), max_rows) if chunk is not None)
-
-    def chunks_read_ahead(self, max_rows: int | None, idle: float) -> Iterator[Chunk | None]:
-        """Yield chunks like :meth:`chunks`, read ahead by a thread; None after every ``idle`` seconds without data."""
-        self._recognise()
-        return self._hand_over(Prefetch(self._read()).each(idle), max_rows)
-
-    def forget(self, files: Sequence[str]) -> None:
-        """Discard the progress of these files, so that they are read from their first row."""
-        for file in files:
-            self._progress.pop(file_key(file), None)
-            self._anew.add(file_key(file))
-
-    def _recognise(self) -> None:
-        """Transfer the progress of renamed files to their new names."""
-        keys = [file_key(file) for file in self.files]
-        self.renamed = renamed([key for key in keys if key not in self._anew], self._progress)
-        carried = {new: self._progress[old] for new, old in self.renamed.items()}
-        for old in self.renamed.values():
-            self._progress.pop(old, None)
-        self._progress.update(carried)
-
-    def _hand_over(self, items: Iterator[Any], max_rows: int | None) -> Iterator[Chunk | None]:
-        """Yield the items of a reader; ``progress`` follows the items yielded, not the items read ahead."""
-        left = max_rows
-        try:
-            for item in items:
-                if item is None:
-                    yield None
-                elif isinstance(item, Chunk):
-                    chunk = item if left is None else item.head(left)
-                    if left is not None:
-                        left -= len(chunk.X)
-                    self._note(chunk)
-                    if chunk.n_rows:
-                        yield chunk
-                elif isinstance(item, _Opened):
-                    self._enter(item)
-                else:
-                    self._leave(item)
-                if left == 0:
-                    return
-        finally:
-            self._sign()
-            if self._current is not None and self._current.witness is not None:
-                self._current.witness.close()
-            self._current = None
-
-    def _enter(self, opened: _Opened) -> None:
-        self._current = opened
-        self._progress.pop(opened.key, None)  # reinsert last, so that the least recently used files are dropped first
-        self._progress[opened.key] = opened.progress
-        while len(self._progress) > max(_MOST_REMEMBERED, len(self.files)):
-            del self._progress[next(iter(self._progress))]
-
-    def _note(self, chunk: Chunk) -> None:
-        assert self._current is not None
-        self.bad_rows += chunk.n_rows - len(chunk.X)
-        if chunk.times is not None:
-            self.timing.add(chunk.times)
-        progress = self._progress[self._current.key]
-        rows = chunk.first + chunk.n_rows
-        anchor = None
-        if self._current.witness is not None:
-            end = progress.size if chunk.ends is None else int(chunk.ends[-1]) if chunk.n_rows else None
-            anchor = progress.anchor if end is None else (rows, end)
-        self._progress[self._current.key] = progress._replace(rows=rows, anchor=anchor, digest="")
-
-    def _leave(self, end: _Finished) -> None:
-        assert self._current is not None
-        key, witness = self._current.key, self._current.witness
-        if end.held_back:
-            self.held_back[key] = end.held_back
-            self.in_open_quote += end.held_lines
-        progress = self._progress[key]._replace(rows=end.rows, complete=not end.held_back)
-        if witness is not None:
-            anchor = progress.anchor if end.offset is None else (end.rows, end.offset)
-            progress = progress._replace(anchor=anchor or (end.rows, progress.size), digest="")
-        self._progress[key] = progress
-        self._sign()
-        if witness is not None:
-            witness.close()
-        self._current = None
-
-    def _sign(self) -> None:
-        """Store a digest of the rows yielded so far in the progress of the current file."""
-        if self._current is not None and self._current.witness is not None:
-            progress = self._progress[self._current.key]
-            if progress.anchor is not None and not progress.digest:
-                digest = digest_of(self._current.witness, covered(self._current.key, progress))
-                self._progress[self._current.key] = progress._replace(digest=digest)
-
-    def _read(self) -> Iterator[Any]:
-        """Yield, for every file with something to read, an opening event, its chunks and an end event."""
-        known = dict(self._progress)
-        for file in self.files:
-            progress = self._begin(file, known.get(file_key(file)))
-            if progress is None:
-                continue
-            witness = open(file, "rb") if is_regular(file) else None  # noqa: SIM115, PTH123
-            yield _Opened(file_key(file), progress, witness)
-            with named(file):
-                table = open_table(file, self._format, self._accept_last_line, self._rules)
-            self.first_table = self.first_table or table
-            try:
-                first = progress.rows
-                if not isinstance(table, LineTable) or table.has_rows:
-                    for item in self._rows_of(table, file, progress):
-                        if isinstance(item, SourceError):
-                            raise item
-                        first += item.n_rows
-                        yield from item.pieces(self._chunk_rows)
-                lines = table if isinstance(table, LineTable) else None
-                offset = lines.offset if lines and lines.offsets_in_file else None
-                yield _Finished(first, offset, *((lines.held_back, lines.held_lines) if lines else (0, 0)))
-            finally:
-                table.close()
-
-    def _rows_of(self, table: Table, file: str, progress: Progress) -> Iterator[Chunk | SourceError]:
-        if self.columns is None:
-            may_miss = table.open_ended
-            self.columns = choose_columns(table, file, self._features, self._label, self._dtype, may_miss)
-            unnamed = self._features is None
-            if self._features is None:
-                self.left_out = excluded(table.schema, self.columns.label)
-                used = set(self.columns.features)
-                self.two_valued = [c.name for c in table.schema.columns if c.name in used and c.two_valued]
-                self.codes = {c.name: c.code for c in table.schema.columns if c.name in used and c.code}
-        else:
-            unnamed = False
-        columns = check_columns(table, file, self.columns)
-        first = progress.rows
-        batches = table.batches(columns, progress.rows, progress.anchor)
-        while True:
-            with named(file):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            columns = columns._replace(text_labels=self.columns.text_labels)
-            chunk, error = check_batch(batch, columns, file, first, self._skip_bad, table.in_place, self._missing)
-            self.columns = self.columns.knowing(chunk.labels)
-            if isinstance(table, LineTable):
-                table.text_labels = self.columns.text_labels
-                chunk = chunk._replace(ended=table.ended)
-            first += chunk.n_rows
-            if unnamed:
-                self.growing, unnamed = growing(chunk.X, columns), False
-            yield chunk
-            if error is not None:
-                yield error
-
-    def _begin(self, file: str, known: Progress | None) -> Progress | None:
-        """Return the progress at which to begin reading ``file``; None if it has nothing new."""
-        if is_regular(file):
-            return begin(file, known)
-        return Progress(rows=known.rows) if known is not None and self._skip_seen else Progress()
-
-
-def read_files(
-    sources: Source | Sequence[Source],
-    *,
-    features: Sequence[str] | None = None,
-    label: str | None = None,
-    format: str | None = None,
-    on_bad_row: str = "stop",
-    dtype: Any = None,
-    resume: Mapping[str, Progress] | None = None,
-    chunk_rows: int | None = None,
-    accept_last_line: bool = False,
-    missing: bool = False,
-    time: str | None = None,
-    decimal: str | None = None,
-    markers: Sequence[str] = (),
-    day_first: bool | None = None,
-) -> FileStream:
-    """Return a stream of (rows, labels) from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
+    """Chunks of rows and labels from files: ``for X, y in read_files("data/*.parquet", label="state"): ...``.
 
     Parameters
     ----------
@@ -334,21 +77,235 @@ def read_files(
     decimal : "." or ",", the decimal sign of a text file; None recognises it
     markers : texts that mark a missing value, in addition to the usual ones (blank, NA, N/A, null, None, nan, -, ?)
     day_first : order of day and month in dates such as 4/2/2015; None infers it
+    columns : the ``columns`` of an earlier stream, instead of ``features``, ``label`` and ``dtype``
+    skip_seen : True to skip the first rows of a pipe, those that ``resume`` counts
     """
-    rules = Rules(decimal, tuple(markers), tuple(time.split(",")) if time else (), day_first)
-    return FileStream(
-        sources,
-        features=features,
-        label=label,
-        format=format,
-        on_bad_row=on_bad_row,
-        dtype=dtype,
-        resume=resume,
-        chunk_rows=chunk_rows,
-        accept_last_line=accept_last_line,
-        missing=missing,
-        rules=rules,
-    )
+
+    def __init__(
+        self,
+        sources: Source | Sequence[Source],
+        *,
+        features: Sequence[str] | None = None,
+        label: str | None = None,
+        format: str | None = None,
+        on_bad_row: str = "stop",
+        dtype: Any = None,
+        resume: Mapping[str, Progress] | None = None,
+        chunk_rows: int | None = None,
+        accept_last_line: bool = False,
+        missing: bool = False,
+        time: str | None = None,
+        decimal: str | None = None,
+        markers: Sequence[str] = (),
+        day_first: bool | None = None,
+        columns: Columns | None = None,
+        skip_seen: bool = False,
+    ) -> None:
+        if on_bad_row not in ("stop", "skip"):
+            raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
+        if format is not None and format not in FORMATS:
+            raise ValueError(f"format={format!r} is unknown; known are {', '.join(FORMATS)}")
+        self.files = expand(sources, format)
+        self.columns = columns
+        self.bad_rows = 0
+        """Number of rows skipped because they could not be learned from."""
+        self.held_back: dict[str, int] = {}
+        """Files whose last line has no line end yet -> number of bytes of it left for later."""
+        self.in_open_quote = 0
+        """Number of complete lines among the bytes held back, because a quote opened before them is not closed."""
+        self.renamed: dict[str, str] = {}
+        """Files that were read before under another name -> that previous name."""
+        self.first_table: Table | None = None
+        """First table that was opened, for its layout and the roles of its columns."""
+        self.left_out: list[Column] = []
+        """Columns of the first file that are not learned from, each with the reason, unless the user named columns."""
+        self.chosen: list[Column] = []
+        """Columns of the first file that are learned from, unless the user named columns."""
+        self.growing: tuple[str, ...] = ()
+        """Those of ``chosen`` that grow with every row of the first chunk."""
+        self.timing = Timing()
+        self._progress: dict[str, Progress] = dict(resume or {})
+        self._anew: set[str] = set()
+        self._current: _File | None = None
+        self._skip_bad, self._skip_seen, self._missing = on_bad_row == "skip", skip_seen, missing
+        self._format, self._features, self._label, self._dtype = format, features, label, dtype
+        self._chunk_rows, self._accept_last_line = chunk_rows or _MOST_ROWS, accept_last_line
+        self._rules = Rules(decimal, tuple(markers), tuple(time.split(",")) if time else (), day_first)
+
+    @property
+    def progress(self) -> dict[str, Progress]:
+        """Position reached in every file; pass it to ``resume`` to continue from there."""
+        self._sign()
+        return self._progress
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Yield pairs of rows and labels (None without a label column)."""
+        for chunk in self.chunks():
+            if len(chunk.X):
+                yield chunk.X, chunk.y
+        for file, n_bytes in self.held_back.items():
+            warnings.warn(
+                f"{file}: its last line has no end yet, {n_bytes} bytes were left for later; "
+                "read_files(..., accept_last_line=True) takes them as they are",
+                stacklevel=2,
+            )
+
+    def chunks(self, max_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield chunks with file and row numbers, also where all rows are bad; at most ``max_rows`` rows in all."""
+        self._recognise()
+        return (chunk for chunk in self._hand_over(self._read(), max_rows) if chunk is not None)
+
+    def chunks_read_ahead(self, max_rows: int | None, idle: float) -> Iterator[Chunk | None]:
+        """Yield chunks like :meth:`chunks`, read ahead by a thread; None after every ``idle`` seconds without data."""
+        self._recognise()
+        return self._hand_over(Prefetch(self._read()).each(idle), max_rows)
+
+    def forget(self, files: Sequence[str]) -> None:
+        """Discard the progress of these files, so that they are read from their first row."""
+        for file in files:
+            self._progress.pop(file_key(file), None)
+            self._anew.add(file_key(file))
+
+    def _recognise(self) -> None:
+        """Transfer the progress of renamed files to their new names."""
+        keys = [file_key(file) for file in self.files]
+        self.renamed = renamed([key for key in keys if key not in self._anew], self._progress)
+        self._progress |= {new: self._progress.pop(old) for new, old in self.renamed.items()}
+
+    # Consumer: progress follows the chunks handed over, not those read ahead ------------------------------------------
+
+    def _hand_over(self, items: Iterator[Any], max_rows: int | None) -> Iterator[Chunk | None]:
+        """Yield the chunks of :meth:`_read`."""
+        left = max_rows
+        try:
+            for item in items:
+                if item is None:
+                    yield None
+                    continue
+                file, chunk = item
+                if isinstance(chunk, bool):
+                    (self._leave if chunk else self._enter)(file)
+                    continue
+                if left is not None:
+                    chunk = chunk.head(left)
+                    left -= len(chunk.X)
+                self._note(file, chunk)
+                if chunk.n_rows:
+                    yield chunk
+                if left == 0:
+                    return
+        finally:
+            self._close()
+
+    def _enter(self, file: _File) -> None:
+        self._current = file
+        self._progress.pop(file.key, None)  # reinsert last, so that the least recently used files are dropped first
+        self._progress[file.key] = file.progress
+        while len(self._progress) > max(_MOST_REMEMBERED, len(self.files)):
+            del self._progress[next(iter(self._progress))]
+
+    def _note(self, file: _File, chunk: Chunk) -> None:
+        self.bad_rows += chunk.n_rows - len(chunk.X)
+        if chunk.times is not None:
+            self.timing.add(chunk.times)
+        progress, rows = self._progress[file.key], chunk.first + chunk.n_rows
+        anchor = None
+        if file.witness is not None:
+            end = progress.size if chunk.ends is None else int(chunk.ends[-1]) if chunk.n_rows else None
+            anchor = progress.anchor if end is None else (rows, end)
+        self._progress[file.key] = progress._replace(rows=rows, anchor=anchor, digest="")
+
+    def _leave(self, file: _File) -> None:
+        if file.held_back:
+            self.held_back[file.key] = file.held_back
+            self.in_open_quote += file.held_lines
+        progress = self._progress[file.key]._replace(rows=file.rows, complete=not file.held_back)
+        if file.witness is not None:
+            anchor = progress.anchor if file.offset is None else (file.rows, file.offset)
+            progress = progress._replace(anchor=anchor or (file.rows, progress.size), digest="")
+        self._progress[file.key] = progress
+        self._close()
+
+    def _close(self) -> None:
+        self._sign()
+        if self._current is not None and self._current.witness is not None:
+            self._current.witness.close()
+        self._current = None
+
+    def _sign(self) -> None:
+        """Store a digest of the rows yielded so far in the progress of the current file."""
+        if (file := self._current) is not None and file.witness is not None:
+            progress = self._progress[file.key]
+            if progress.anchor is not None and not progress.digest:
+                digest = digest_of(file.witness, covered(file.key, progress))
+                self._progress[file.key] = progress._replace(digest=digest)
+
+    # Reader, possibly in a thread -------------------------------------------------------------------------------------
+
+    def _read(self) -> Iterator[tuple[_File, Chunk | bool]]:
+        """Yield every file with something to read: with False, then each of its chunks, and with True at its end."""
+        known = dict(self._progress)
+        for name in self.files:
+            progress = self._begin(name, known.get(file_key(name)))
+            if progress is None:
+                continue
+            file = _File(name, progress)
+            yield file, False
+            with named(name):
+                table = open_table(name, self._format, self._accept_last_line, self._rules)
+            self.first_table = self.first_table or table
+            lines = table if isinstance(table, LineTable) else None
+            try:
+                if lines is None or lines.has_rows:
+                    for chunk in self._rows_of(table, file):
+                        yield from ((file, piece) for piece in chunk.pieces(self._chunk_rows))
+                if lines is not None:
+                    file.held_back, file.held_lines = lines.held_back, lines.held_lines
+                    file.offset = lines.offset if lines.offsets_in_file else None
+                yield file, True
+            finally:
+                table.close()
+
+    def _begin(self, file: str, known: Progress | None) -> Progress | None:
+        """Return the progress at which to begin reading ``file``; None if it has nothing new."""
+        if is_regular(file):
+            return begin(file, known)
+        return Progress(rows=known.rows) if known is not None and self._skip_seen else Progress()
+
+    def _rows_of(self, table: Table, file: _File) -> Iterator[Chunk]:
+        unnamed = self.columns is None and self._features is None
+        if self.columns is None:
+            self.columns = choose_columns(
+                table, file.name, self._features, self._label, self._dtype, label_may_miss=table.open_ended
+            )
+        if unnamed:
+            used = set(self.columns.features)
+            self.left_out = excluded(table.schema, self.columns.label)
+            self.chosen = [column for column in table.schema.columns if column.name in used]
+        columns = check_columns(table, file.name, self.columns)
+        batches = table.batches(columns, file.rows, file.progress.anchor)
+        while True:
+            with named(file.name):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            columns = columns._replace(text_labels=self.columns.text_labels)
+            chunk, error = check_batch(
+                batch, columns, file.name, file.rows, self._skip_bad, table.in_place, self._missing
+            )
+            self.columns = self.columns.knowing(chunk.labels)
+            if isinstance(table, LineTable):
+                table.text_labels = self.columns.text_labels
+                chunk = chunk._replace(ended=table.ended)
+            file.rows += chunk.n_rows
+            if unnamed:
+                self.growing, unnamed = growing(chunk.X, columns), False
+            yield chunk
+            if error is not None:
+                raise error
+
+
+read_files = FileStream
 
 
 def as_chunks(
