@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.fleet.step import Key, Member, Recipe
-from ccmem.fleet.tables import KeyedColumns
+from ccmem.fleet.tables import KeyedColumns, Piece
 from ccmem.io.persistence.atomic import atomic_file, write_whole
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint, write_checkpoint
 from ccmem.io.streams.arrow import pyarrow
@@ -248,6 +248,7 @@ def _is_round(current: Any) -> bool:
         and current.keys() == {"round", "pieces", "files"}
         and _is_count(current["round"])
         and isinstance(current["pieces"], list)
+        and all(isinstance(piece, list) and len(piece) == len(Piece._fields) for piece in current["pieces"])
         and isinstance(current["files"], dict)
     )
 
