@@ -10,7 +10,7 @@ Change = tuple[str, str, str]
 """Module, original text, and replacement."""
 
 NOTICED_TOO_LATE: tuple[Change, ...] = (
-    ("models.artc2a", "counters[JOURNALED] + 2 >", "counters[JOURNALED] + 1 >"),
+    ("models.artc2a", "state.counters[JOURNALED] + 2 > state", "state.counters[JOURNALED] + 1 > state"),
     ("models.artc2a", "state.moved[b] = True", "pass"),
     ("models.ccm", "state.recalls[: counters[BLOCKS]] = 0", "pass"),
     ("models.adaptive.units", "4 * votes[unit, most] > 3 * total", "4 * votes[unit, most] >= 3 * total"),

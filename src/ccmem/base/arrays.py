@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.base.validation import check_finite
 from ccmem.core.allocation import aligned_zeros
-from ccmem.core.sklearn import NotFittedError
 from ccmem.core.state import UNITS, new_units
-from ccmem.core.typing import FloatArray
+from ccmem.core.typing import FloatArray, IntArray
 
 _FIRST_ROOM = 64
 """First capacity of a memory that grows; it doubles whenever it is full."""
@@ -22,32 +22,31 @@ LARGEST_TO_RAISE = 1e15
 class Array(NamedTuple):
     """An array of the state, by name ``state.<name>``."""
 
-    axes: str = "unit"
-    """``"unit"``: a number per unit; ``"column"``: per unit and column; ``"pair"``: per two units; ``"one"``: one."""
+    axes: Any = "unit"
+    """``"unit"``: a number per unit; ``"column"``: per unit and column; ``"pair"``: per two units; ``"one"``: one; or a
+    function of model and capacity that returns the shape."""
     dtype: Any = np.float64
     """Type of the array; None means the type of the data."""
     fill: float = 0.0
+    stored: bool = True
+    """False for an array that only saves time: a checkpoint omits it, and a loaded model starts with ``fill``."""
 
-    def shape(self, capacity: int, n_features: int) -> tuple[int, ...]:
+    def shape(self, model: Any, capacity: int, n_features: int) -> tuple[int, ...]:
         """Return the shape of the array for ``capacity`` units."""
+        if callable(self.axes):
+            return tuple(self.axes(model, capacity))
         return {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity)}.get(
             self.axes, (1,)
         )
-
-    def new(self, capacity: int, n_features: int, dtype: Any) -> Any:
-        """Return a filled array for ``capacity`` units."""
-        array = aligned_zeros(self.shape(capacity, n_features), self.dtype or dtype)
-        array[...] = self.fill
-        return array
 
 
 class ArrayMemory(CompetitiveMemory):
     """Memory of at most ``n_units``, ``max_units`` or ``rows`` times ``columns`` units with declared arrays."""
 
-    _state_type: Any  # type: ignore[misc]
-    _arrays: dict[str, Array]
+    _state_type: ClassVar[Any]
+    _arrays: ClassVar[dict[str, Array]]
     """Arrays of the state beyond those of :class:`ccmem.core.state.UnitState`."""
-    _gradual: bool
+    _gradual: ClassVar[bool] = True
     """True if the capacity grows with the number of units, False if all units are allocated at once."""
 
     @property
@@ -60,11 +59,27 @@ class ArrayMemory(CompetitiveMemory):
             return int(self.rows * self.columns)
         return int(getattr(self, "n_units", None) or getattr(self, "max_units", None) or 2**62)
 
-    def _empty_state(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> Any:
+    @property
+    def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(name for name, array in self._arrays.items() if not array.stored)
+
+    def _made(self, names: Iterable[str], capacity: int, n_features: int, dtype: Any) -> dict[str, Any]:
+        """Return new arrays of the state, by name."""
+        found = {}
+        for name in names:
+            array = self._arrays[name]
+            found[name] = aligned_zeros(array.shape(self, capacity, n_features), array.dtype or dtype)
+            found[name][...] = array.fill
+        return found
+
+    def _empty_state(self, capacity: int, n_features: int, dtype: Any) -> Any:
         rate = float(getattr(self, "learning_rate", 1.0))
         units = new_units(capacity, n_features, dtype, rate, len(self._own_counters))
-        arrays = {name: array.new(capacity, n_features, dtype) for name, array in self._arrays.items()}
-        return self._state_type(*units, **arrays)
+        return self._state_type(*units, **self._made(self._arrays, capacity, n_features, dtype))
+
+    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        capacity, n_features = prototypes.shape
+        return self._made(self._derived, capacity, n_features, prototypes.dtype)
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
         self._check_winners()
@@ -87,9 +102,11 @@ class ArrayMemory(CompetitiveMemory):
             raise ValueError(f"{type(self).__name__}: n_winners={self.n_winners} cannot exceed n_units={self.n_units}")
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        arrays = self._arrays.items()
-        own = {name: (array.shape(capacity, n_features), array.dtype or dtype) for name, array in arrays}
-        return {**super()._layout(capacity, n_features, dtype), **own}
+        layout = super()._layout(capacity, n_features, dtype)
+        for name, array in self._arrays.items():
+            if array.stored:
+                layout[name] = array.shape(self, capacity, n_features), array.dtype or dtype
+        return layout
 
     def _grow(self, row: FloatArray) -> None:
         state = self._state
@@ -128,10 +145,6 @@ class ArrayMemory(CompetitiveMemory):
                 f"{type(self).__name__}: numbers beyond {LARGEST_TO_RAISE:.0e} are too large for distances of order "
                 f"p={p}; rescale the data, or take p=1, 2 or inf"
             )
-
-    def _require_units(self) -> None:
-        if self._started().counters[UNITS] == 0:
-            raise NotFittedError(f"This {type(self).__name__} has no unit at the moment; let it learn more rows first")
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

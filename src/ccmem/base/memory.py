@@ -90,8 +90,8 @@ class CompetitiveMemory(PredictingMemory):
     def _learn_kernel(state: Any, settings: Any, X: FloatArray, winners: IntArray) -> int:
         """Learn rows of ``X`` in order; return the number learned, fewer than all if the state is full."""
 
-    def _decide(self) -> None:
-        """Make the decision that the kernel requested when it stopped, if any; part of learning, outside kernels."""
+    def _decide(self) -> bool | None:
+        """Make the decision for which the kernel stopped, if any; return True if the kernel needs no larger state."""
 
     def _grow(self, row: FloatArray) -> None:
         """Grow the state for ``row``, the next one to learn; the journal is empty at this point."""
@@ -268,12 +268,14 @@ class CompetitiveMemory(PredictingMemory):
         while True:
             kernel = learn or self._learn_kernel  # the kernel may depend on the current size of the memory
             done += kernel(self._state, self._settings(), X[done:], winners[done:])
-            self._decide()
+            goes_on = self._decide()
             if self._state.counters[JOURNALED]:
                 changes.append(self._empty_journal(first_step))
+                goes_on = True  # the journal may have been full
             if done == len(X):
                 break
-            self._grow(X[done])
+            if not goes_on:
+                self._grow(X[done])
         for observe in self._observers:
             observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else _NO_CHANGES)

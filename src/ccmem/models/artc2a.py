@@ -26,54 +26,23 @@ array([[1.   , 0.   ],
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem.base.memory import REJECTED, CompetitiveMemory
-from ccmem.core.allocation import grown
+from ccmem import ncl
 from ccmem.core.codes import MERGE, MOVE
-from ccmem.core.parameters import Rule, choice, integer, number, optional
-from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
-from ccmem.core.typing import BoolArray, FloatArray, IntArray
-from ccmem.kernels.competition import dots, dots_and_square, highest
+from ccmem.core.state import JOURNALED, UNITS
+from ccmem.kernels.competition import dots, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
-from ccmem.kernels.update import copy_scaled, count_win, hebbian_move, renormalise, renormalising_move
-
-_FIRST_ROOM = 64
-"""First capacity of a memory without bound; it doubles whenever it is full."""
-
-
-class ARTState(NamedTuple):
-    prototypes: FloatArray
-    rates: FloatArray
-    wins: IntArray
-    counters: IntArray
-    journal: IntArray
-    vigilance: FloatArray
-    """Vigilance rho, an array of one number."""
-    pair_similarity: FloatArray
-    """Similarity of units a < b at [a, b], valid while neither is marked in ``moved`` (empty without a bound)."""
-    neighbours: IntArray
-    """For every unit a, the most similar unit with a higher index, valid while neither is marked in ``moved``."""
-    moved: BoolArray
-
-
-class ARTSettings(NamedTuple):
-    max_units: int
-    learning_rate: float
-    rate_decay: float
-    reset_to_input: bool
-    epsilon: float
-    h: FloatArray
-    """Scratch space: similarity to every unit."""
-    changed: IntArray
-    """Scratch space: indices of changed units."""
+from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise
+from ccmem.ncl.growths import MAX_UNITS
+from ccmem.ncl.rates import DECAY
 
 
 @kernel_in_place
-def closest_pair(state: ARTState, settings: ARTSettings) -> tuple[int, int, float]:
+def closest_pair(state: Any, settings: Any) -> tuple[int, int, float]:
     """Return the two most similar units; recompute only similarities of units that moved since the last call."""
     n, similarity, neighbours, moved = state.counters[UNITS], state.pair_similarity, state.neighbours, state.moved
     h, changed, n_changed = settings.h, settings.changed, 0
@@ -110,7 +79,7 @@ def closest_pair(state: ARTState, settings: ARTSettings) -> tuple[int, int, floa
 
 
 @kernel_in_place
-def merge_closest(state: ARTState, settings: ARTSettings) -> float:
+def merge_closest(state: Any, settings: Any) -> float:
     """Merge the two most similar units, move the last unit into the gap, and return the pair's similarity."""
     a, b, similarity = closest_pair(state, settings)
     last = state.counters[UNITS] - 1
@@ -124,6 +93,7 @@ def merge_closest(state: ARTState, settings: ARTSettings) -> float:
         state.rates[b] = state.rates[last]
         state.wins[b] = state.wins[last]
         note(state.counters, state.journal, MOVE, last, b, state.wins[b])
+    state.wins[last] = 0
     state.moved[a] = True
     state.moved[b] = True
     state.counters[UNITS] = last
@@ -131,43 +101,55 @@ def merge_closest(state: ARTState, settings: ARTSettings) -> float:
 
 
 @kernel_in_place
-def learn(state: ARTState, settings: ARTSettings, X: FloatArray, winners: IntArray) -> int:
-    counters, bounded, h = state.counters, settings.max_units > 0, settings.h
-    for r in range(X.shape[0]):
-        x, n = X[r], counters[UNITS]
-        if n == state.prototypes.shape[0] or counters[JOURNALED] + 2 > state.journal.shape[0]:
-            return r
-        squared_length = dots_and_square(state.prototypes, 0, n, X, r, counters[SEEN] % 2 == 1, h)
-        if squared_length == 0.0:
-            winners[r] = REJECTED
-            counters[SEEN] += 1
-            continue
-        scale = 1.0 / (np.sqrt(squared_length) + settings.epsilon)
-        for i in range(n):
-            h[i] *= scale
-        best = highest(h, n)
-        best_match = h[best] if n > 0 else -np.inf
-        if best_match > state.vigilance[0]:
-            renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
-            count_win(state.rates, state.wins, best, settings.rate_decay)
-        else:
-            best = n
-            copy_scaled(state.prototypes[n], x, scale)
-            state.rates[n] = settings.learning_rate
-            state.wins[n] = 1
-            counters[UNITS] = n + 1
-            if bounded and n + 1 > settings.max_units:
-                state.moved[n] = True
-                similarity = merge_closest(state, settings)
-                state.vigilance[0] = best_match if settings.reset_to_input else similarity
-        if bounded:
-            state.moved[best] = True
-        winners[r] = best
-        counters[SEEN] += 1
-    return X.shape[0]
+def reset(state: Any, settings: Any, n: int, winner: int) -> bool:
+    """Mark the unit that moved and apply the constraint reset; return True if the journal is full."""
+    best = settings.best[0]
+    match = -settings.h[best] if n > 0 else -np.inf
+    if winner == n:
+        state.rates[n] = settings.learning_rate
+        if n + 1 == settings.limit:
+            state.moved[n] = True
+            similarity = merge_closest(state, settings)
+            state.vigilance[0] = match if settings.vigilance_reset else similarity
+    if winner >= 0 and state.moved.shape[0] > 0:
+        state.moved[winner] = True
+    return state.counters[JOURNALED] + 2 > state.journal.shape[0]
 
 
-class ARTC2A(CompetitiveMemory):
+def _if_bounded(rank: int) -> Any:
+    """Return the shape of an array with ``rank`` axes of units, which is empty without a bound."""
+    return lambda model, capacity: (capacity if model.max_units else 0,) * rank
+
+
+@ncl.competition(
+    whole=True,
+    parameters={
+        **DECAY,
+        "vigilance": ncl.Parameter(0.9, ncl.number(-1.0, 1.0)),
+        "vigilance_reset": ncl.Parameter("input", ncl.choice("input", "pair"), lambda value: value == "input"),
+    },
+    state={
+        "vigilance": ncl.Array("one"),
+        "pair_similarity": ncl.Array(_if_bounded(2), stored=False),  # of units a < b at [a, b]
+        "neighbours": ncl.Array(_if_bounded(1), np.int64, stored=False),  # of a: the most similar unit b > a
+        "moved": ncl.Array(_if_bounded(1), np.bool_, fill=1, stored=False),  # units whose entries above are invalid
+    },
+    scratch={"changed": ncl.per_unit(np.int64)},
+    hooks={"after": reset},
+)
+def resonant(state: Any, settings: Any, n: int) -> int:
+    """Select the most similar unit if its similarity exceeds the current vigilance."""
+    settings.best[0] = lowest(settings.h, n)
+    return 1 if n > 0 and -settings.h[settings.best[0]] > state.vigilance[0] and settings.scale[0] > 0.0 else 0
+
+
+@ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})
+def mismatched(state: Any, settings: Any, n: int, k: int) -> bool:
+    """True if no unit won, unless the row is a zero vector, which has no direction."""
+    return k == 0 and settings.scale[0] > 0.0
+
+
+class ARTC2A(ncl.Model):
     """ART-C 2A: samples that match no unit become units; the two closest units merge if there are too many.
 
     Parameters
@@ -196,17 +178,11 @@ class ARTC2A(CompetitiveMemory):
         units.
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "max_units": optional(integer(1)),
-        "vigilance": number(-1.0, 1.0),
-        "learning_rate": number(0.0, 1.0, open_below=True),
-        "rate_decay": number(0.0, 1.0, open_below=True),
-        "vigilance_reset": choice("input", "pair"),
-    }
-    _shape_parameters = ("max_units",)
-    _state_type = ARTState
-    _derived = ("pair_similarity", "neighbours", "moved")
-    _learn_kernel = staticmethod(learn)
+    activation = ncl.cosine
+    competition = resonant
+    update = ncl.renormalising
+    growth = mismatched
+    parameters: ClassVar[dict[str, ncl.Parameter]] = {}
 
     def __init__(
         self,
@@ -218,12 +194,7 @@ class ARTC2A(CompetitiveMemory):
         vigilance_reset: str = "input",
         random_state: Any = None,
     ) -> None:
-        self.max_units = max_units
-        self.vigilance = vigilance
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.vigilance_reset = vigilance_reset
-        self.random_state = random_state
+        self._assign(locals())
 
     @property
     def vigilance_(self) -> float:
@@ -231,44 +202,10 @@ class ARTC2A(CompetitiveMemory):
         self._started()
         return float(self._state.vigilance[0])
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> ARTState:
-        capacity = _FIRST_ROOM if self.max_units is None else self.max_units + 1
-        units = new_units(capacity, n_features, dtype, self.learning_rate)
-        return ARTState(
-            *units, vigilance=np.array([self.vigilance], np.float64), **self._derive(units.prototypes, units.wins)
-        )
+    def _limit(self) -> int:
+        return self.max_units + 1 if self.max_units else super()._limit()  # one more until two are merged
 
-    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        pairs = 0 if self.max_units is None else len(prototypes)
-        return {
-            "pair_similarity": np.zeros((pairs, pairs)),
-            "neighbours": np.zeros(pairs, np.int64),
-            "moved": np.ones(pairs, np.bool_),
-        }
-
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        return {**super()._layout(capacity, n_features, dtype), "vigilance": ((1,), np.float64)}
-
-    def _check_state(self, state: ARTState) -> None:
-        fits = state.counters[UNITS] <= (self.max_units or 0) == len(state.prototypes) - 1
-        if not (fits if self.max_units is not None else len(state.prototypes) % _FIRST_ROOM == 0):
-            raise ValueError(f"{state.counters[UNITS]} units do not fit max_units={self.max_units}")
-
-    def _grow(self, row: FloatArray) -> None:
-        state = self._state
-        if state.counters[UNITS] == len(state.prototypes):
-            rows = 2 * len(state.prototypes)
-            self._state = state._replace(
-                prototypes=grown(state.prototypes, rows), rates=grown(state.rates, rows), wins=grown(state.wins, rows)
-            )
-
-    def _settings(self) -> ARTSettings:
-        return ARTSettings(
-            int(self.max_units or 0),
-            float(self.learning_rate),
-            float(self.rate_decay),
-            self.vigilance_reset == "input",
-            self._epsilon,
-            h=np.empty(len(self._state.prototypes)),
-            changed=np.empty(len(self._state.prototypes), np.int64),
-        )
+    def _empty_state(self, capacity: int, n_features: int, dtype: Any) -> Any:
+        state = super()._empty_state(capacity, n_features, dtype)
+        state.vigilance[0] = self.vigilance
+        return state

@@ -44,12 +44,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ccmem.base.arrays import Array, ArrayMemory
 from ccmem.base.memory import REJECTED
-from ccmem.core.allocation import grown
 from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
 from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
-from ccmem.core.state import JOURNALED, SEEN, UNITS, new_units
+from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dots, dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
@@ -175,13 +175,13 @@ def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArr
     return X.shape[0]
 
 
-def random_slots(n: int, n_features: int, init: str, dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
-    """Return untrained slots: random directions."""
-    slots = rng.random((n, n_features)) if init == "uniform" else rng.standard_normal((n, n_features))
-    return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(dtype)
+def random_slots(like: FloatArray, init: str, rng: np.random.Generator) -> FloatArray:
+    """Return untrained slots, which are random directions, of the shape and type of an array."""
+    slots = rng.random(like.shape) if init == "uniform" else rng.standard_normal(like.shape)
+    return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(like.dtype)
 
 
-class CCM(BlockMemory):
+class CCM(BlockMemory, ArrayMemory):
     """Continual competitive memory: learns tasks in sequence, and detects new and returning tasks.
 
     This is the paper's model; its thresholds must be tuned to the data. :class:`ccmem.AdaptiveCCM` needs no thresholds.
@@ -241,6 +241,7 @@ class CCM(BlockMemory):
     }
     _shape_parameters = ("n_slots",)
     _state_type = CCMState
+    _arrays: ClassVar[dict[str, Array]] = {"recalls": Array(lambda m, capacity: (capacity // m.n_slots,), np.int64)}
     _learn_kernel = staticmethod(learn)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_has_said")
 
@@ -303,11 +304,15 @@ class CCM(BlockMemory):
             warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # user's frame
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
-        n_slots, blocks = self.n_slots, 4
-        units = new_units(blocks * n_slots, n_features, dtype, self.learning_rate, n_own=len(self._own_counters))
-        units.prototypes[:] = random_slots(blocks * n_slots, n_features, self.init, dtype, rng)
-        units.counters[UNITS], units.counters[BLOCKS] = n_slots, 1
-        return CCMState(*units, recalls=np.zeros(blocks, np.int64))
+        state: CCMState = self._empty_state(4 * self.n_slots, n_features, dtype)
+        state.prototypes[:] = random_slots(state.prototypes, self.init, rng)
+        state.counters[UNITS], state.counters[BLOCKS] = self.n_slots, 1
+        return state
+
+    def _grow(self, row: FloatArray) -> None:
+        rows = len(self._state.prototypes)
+        super()._grow(row)
+        self._state.prototypes[rows:] = random_slots(self._state.prototypes[rows:], self.init, self._rng)
 
     def _settings(self) -> CCMSettings:
         recall_vigilance = self.vigilance if self.recall_vigilance is None else self.recall_vigilance
@@ -324,23 +329,6 @@ class CCM(BlockMemory):
             self._epsilon,
             h=np.empty(self.n_slots),
         )
-
-    def _grow(self, row: FloatArray) -> None:
-        state, n_slots, blocks = self._state, self.n_slots, len(self._state.recalls)
-        if state.counters[BLOCKS] < blocks:
-            return
-        rows, n_features = 2 * blocks * n_slots, state.prototypes.shape[1]
-        prototypes = grown(state.prototypes, rows)
-        prototypes[rows // 2 :] = random_slots(rows // 2, n_features, self.init, prototypes.dtype, self._rng)
-        self._state = state._replace(
-            prototypes=prototypes,
-            rates=grown(state.rates, rows, self.learning_rate),
-            wins=grown(state.wins, rows),
-            recalls=grown(state.recalls, 2 * blocks),
-        )
-
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        return {**super()._layout(capacity, n_features, dtype), "recalls": ((capacity // self.n_slots,), np.int64)}
 
     def _check_state(self, state: CCMState) -> None:
         blocks, pointer, n_slots = state.counters[BLOCKS], state.counters[POINTER], self.n_slots

@@ -5,19 +5,19 @@ Prediction compares rows with units by the activation that learning uses.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ccmem.core.parameters import either, exactly, number
+from ccmem.core.state import SEEN
 from ccmem.core.typing import FloatArray
-from ccmem.kernels.competition import distance_powers, dots, minimum_sums, unit_scale
+from ccmem.kernels.competition import distance_powers, dots_and_square, minimum_sums
 from ccmem.kernels.update import complement
 from ccmem.ncl.parts import Array, Parameter, activation, per_unit
 
 ORDER = Parameter(2.0, either(number(1.0, 16.0), exactly(np.inf)))  # inf hardly differs from orders beyond 16
-EPSILON = 1e-5
-"""Added to the length of a row before dividing by it: a zero vector has no direction."""
 
 
 @activation(whole=True, parameters={"p": ORDER})
@@ -32,11 +32,19 @@ def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> Non
     distance_powers(state.prototypes, n, X, row, 2.0, settings.h)
 
 
-@activation(whole=True, similarity=True, scratch={"scale": lambda model, capacity: np.empty(1)})
+@activation(
+    whole=True,
+    similarity=True,
+    scratch={"scale": lambda model, capacity: np.empty(1), "epsilon": lambda model, capacity: float(model._epsilon)},
+)
 def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1."""
-    settings.scale[0] = unit_scale(X[row], EPSILON)
-    dots(state.prototypes, 0, n, X[row], settings.h)
+    """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1.
+
+    ``settings.scale[0]`` keeps 1 / (|x| + epsilon), or 0 for a zero vector, which has no direction.
+    """
+    backwards = state.counters[SEEN] % 2 == 1
+    square = dots_and_square(state.prototypes, 0, n, X, row, backwards, settings.h)
+    settings.scale[0] = 1.0 / (math.sqrt(square) + settings.epsilon) if square > 0.0 else 0.0
     for i in range(n):
         settings.h[i] *= -settings.scale[0]
 

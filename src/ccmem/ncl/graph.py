@@ -14,7 +14,7 @@ import numpy as np
 from ccmem.core.codes import MOVE, REMOVE
 from ccmem.core.locking import reading
 from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, OWN, SEEN, UNITS
-from ccmem.core.typing import FloatArray, IntArray
+from ccmem.core.typing import IntArray
 from ccmem.kernels.competition import find_winners
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
@@ -70,15 +70,12 @@ class GraphModel(Model):
     def _restructure(self) -> None:
         """Remove and insert units; called after a row whose ``after`` set ``PENDING``."""
 
-    def _decide(self) -> None:
-        self.__dict__["_paused"] = bool(self._state.counters[PENDING])
-        if self._paused:
+    def _decide(self) -> bool:
+        pending = bool(self._state.counters[PENDING])
+        if pending:
             self._state.counters[PENDING] = 0
             self._restructure()
-
-    def _grow(self, row: FloatArray) -> None:
-        if not self._paused:  # otherwise the kernel stopped for a decision, which has been made
-            super()._grow(row)
+        return pending
 
     def _remove(self, units: Iterable[int]) -> None:
         """Remove units and their edges, from the last to the first; the last unit takes the index of a removed one."""

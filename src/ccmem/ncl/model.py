@@ -176,6 +176,9 @@ class Model(ArrayMemory):
         if p is not None:
             nearest_units(X, prototypes, competes, p, winners)
             return
+        if self._composed().parts["activation"].function is activations.cosine:
+            super()._match(X, prototypes, competes, winners)
+            return
         check_finite(X)
         h = np.empty((min(len(X), 1024), len(prototypes)))
         for start in range(0, len(X), len(h)):
@@ -186,7 +189,7 @@ class Model(ArrayMemory):
 
     # Copies ---------------------------------------------------------------------------------------------------------
 
-    _not_pickled: ClassVar[tuple[str, ...]] = (*ArrayMemory._not_pickled, "_composition", "_paused")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*ArrayMemory._not_pickled, "_composition")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._shape_parameters:
