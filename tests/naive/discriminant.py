@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
@@ -11,7 +13,12 @@ def naive(
     X: FloatArray, codes: IntArray, Q: FloatArray, *, n_axes: int, own_share: float, ridge: float, buffer_rows: int
 ) -> FloatArray:
     """Return g_c, less what all classes share, of the rows of ``Q`` after learning ``X``."""
-    X, Q = X.astype(np.float64), Q.astype(np.float64)
+    flushed, start = [0], 0
+    for t in range(len(X)):  # rows are added when the buffer is full, or holds many rows of a class with few
+        own = codes[t] == codes
+        if t + 1 - start == buffer_rows or own[start : t + 1].sum() > own[:start].sum() / 8:
+            flushed.append(start := t + 1)
+    X, codes, Q = X[:start].astype(np.float64), codes[:start], Q.astype(np.float64)
     n, d, n_classes = len(X), X.shape[1], int(codes.max()) + 1
     m = [X[codes == c].mean(axis=0) for c in range(n_classes)]
     deviations = np.array([x - m[c] for x, c in zip(X, codes, strict=True)])
@@ -24,8 +31,7 @@ def naive(
         return (vectors[:, keep] * np.maximum(values[keep], 0)) @ vectors[:, keep].T
 
     A = [np.zeros((d, d)) for _ in m]
-    for end in range(buffer_rows, n + buffer_rows, buffer_rows):
-        start, end = end - buffer_rows, min(end, n)
+    for start, end in pairwise(flushed):
         for c in np.unique(codes[start:end]):
             before, now = X[:start][codes[:start] == c], X[start:end][codes[start:end] == c]
             scatter = (now - now.mean(0)).T @ (now - now.mean(0))
@@ -33,15 +39,10 @@ def naive(
                 step = now.mean(0) - before.mean(0)
                 scatter += np.outer(step, step) * len(before) * len(now) / (len(before) + len(now))
             A[c] = largest(A[c] + scatter)
-    common = np.zeros((d, d))
-    for c in range(n_classes):
-        common = largest(common + A[c])
     B = (1 - own_share) * W + ridge * s2 * np.eye(d) if s2 > 0 else np.eye(d)
     found = np.empty((len(Q), n_classes))
     for c in range(n_classes):
-        n_c = int((codes == c).sum())
-        known = n_c / (n_c + n_axes)
-        S = B + own_share * largest(known * A[c] / n_c + (1 - known) * common / n)
+        S = B + own_share * A[c] / ((codes == c).sum() + n_axes)
         difference = Q - m[c]
         found[:, c] = (difference * np.linalg.solve(S, difference.T).T).sum(axis=1) + np.linalg.slogdet(S)[1]
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
@@ -25,10 +25,16 @@ SCORED_TOGETHER = 64
 """Number of rows scored per matrix product."""
 _SCORE_AFTER = 1.1
 """Growth factor of the number of learned rows between two updates of the temperature."""
+_STALE = 1 / 8
+"""Rows of a class that may wait in the buffer, relative to those in the sums: predictions use the sums."""
+_ENOUGH = 1 / 4
+"""Smallest part of the buffer that updates the temperature."""
 _FADES = 0.75
 """Decay factor of the temperature's precision at each update."""
 _MATURE = 0.25
 """Rows of classes below this fraction of the mean class count are not scored: their early scores are not typical."""
+_FLOATS_AT_ONCE = 25_000
+"""Most floats of class axes that are processed together when a rule is made, unless one class has more."""
 _NUMPY_BUFFERS = 25_000
 """Floats that numpy allocates to convert arrays piece by piece."""
 
@@ -94,14 +100,19 @@ class Sums(NamedTuple):
         while done < len(taught):
             waiting = int(counters[WAITING])
             now = taught[done : done + len(self.buffer) - waiting]
+            own = np.append(self.buffer_codes[:waiting], codes[now])
+            rank = np.tril(own[waiting:, np.newaxis] == own, waiting).sum(axis=1)  # rows of its class that wait
+            due = np.flatnonzero(rank > _STALE * self.counts[codes[now]])
+            now = now[: due[0] + 1] if len(due) else now
             self.buffer[waiting : waiting + len(now)] = rows[now]
             self.buffer_codes[waiting : waiting + len(now)] = codes[now]
             counters[WAITING] += len(now)
             counters[TAUGHT] += len(now)
             done += len(now)
-            if counters[WAITING] == len(self.buffer):
+            if len(due) or counters[WAITING] == len(self.buffer):
                 with on_one_thread():
-                    if counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(self.buffer):
+                    enough = counters[WAITING] >= _ENOUGH * len(self.buffer)
+                    if enough and counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(self.buffer):
                         self._calibrate(settings)
                     self.add_buffer()
 
@@ -148,12 +159,13 @@ class Sums(NamedTuple):
         self.counters[SCORED_AT] = self.counters[TAUGHT]
         if len(present) < 2:
             return
-        known = self.counts[self.buffer_codes] > _MATURE * self.counts[present].mean()
+        rows, codes = (array[: self.counters[WAITING]] for array in (self.buffer, self.buffer_codes))
+        known = self.counts[codes] > _MATURE * self.counts[present].mean()
         if not known.any():
             return
         rule = make_rule(self.copied(with_buffer=False), settings.own_share, settings.ridge)
-        found = rule.scores(self.buffer[known])[:, present] / 2
-        own = np.searchsorted(present, self.buffer_codes[known])
+        found = rule.scores(rows[known])[:, present] / 2
+        own = np.searchsorted(present, codes[known])
         before, certainty = self.calibration
 
         def cost(t: float) -> float:
@@ -166,11 +178,12 @@ class Sums(NamedTuple):
         self.calibration[:] = best, _FADES * certainty + spread
 
     def scores(self, rows: FloatArray, settings: Settings, made: list[Any]) -> FloatArray:
-        """Return the score of every class for every row; ``made`` caches the rule and its settings."""
-        kept = made[0] if made else None
+        """Return the score of every class for every row; ``made`` caches the rule and what it was made from."""
+        key = settings, len(self.counts), self.counters[TAUGHT] - self.counters[WAITING]
+        kept: Any = made[0] if made else (None, None)
         with on_one_thread():
-            if kept is None or kept[0] != settings:
-                kept = settings, make_rule(self.copied(with_buffer=True), settings.own_share, settings.ridge)
+            if kept[0] != key:
+                kept = key, make_rule(self.copied(with_buffer=False), settings.own_share, settings.ridge)
                 made[:] = [kept]  # one assignment, because other threads may read meanwhile
             return kept[1].scores(rows)
 
@@ -261,47 +274,35 @@ class Rule(NamedTuple):
 
 
 def make_rule(state: Sums, own_share: float, ridge: float) -> Rule:
-    """Return the rule of ``state``, a copy with an empty buffer whose arrays are reused by the rule.
+    """Return the rule of ``state`` without the buffer; ``state`` is a copy whose arrays are reused by the rule.
 
-    A class with n rows gets its own covariance with weight n / (n + n_axes), because few rows determine few directions;
-    the remaining weight goes to the covariance shared by all classes.
+    A class with n rows gets its own covariance with weight n / (n + n_axes), because few rows determine few directions.
     """
     counts, classes = state.counts, state.classes
     n_classes, n_axes, d = len(counts), classes.shape[1] - 1, classes.shape[2]
     total = max(int(counts.sum()), 1)
     centre = (counts @ classes[:, 0].astype(np.float64) / total).astype(np.float32)
-    common, two = np.zeros((n_axes, d), np.float32), np.empty((2 * n_axes, d), np.float32)
-    for c in range(n_classes):
-        two[:n_axes], two[n_axes:] = common, classes[c, 1:]
-        largest_axes(two, common)
-    common /= np.float32(np.sqrt(total))
     spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
-    for c in np.flatnonzero(counts).tolist():
-        both, n = classes[c], int(counts[c])
-        both[0] -= centre
-        known = n / (n + n_axes)
-        np.multiply(both[1:], np.float32(np.sqrt(known / n)), out=two[:n_axes])
-        np.multiply(common, np.float32(np.sqrt(1.0 - known)), out=two[n_axes:])
-        largest_axes(two, both[1:])
-        both[1:] *= np.float32(np.sqrt(own_share))
+    known, at_once = np.flatnonzero(counts), max(1, _FLOATS_AT_ONCE // classes[0].size)
+    for begin in range(0, len(known), at_once):
+        part = known[begin : begin + at_once]
+        both = classes[part]
+        both[:, 0] -= centre
+        both[:, 1:] *= np.sqrt(own_share / (counts[part] + n_axes), dtype=np.float32)[:, np.newaxis, np.newaxis]
         both /= np.float32(spread)
-        mean = both[0].astype(np.float64)
-        half = solved(state.scatter, both.T)
-        small = np.linalg.cholesky(np.eye(n_axes) + _products(half[:, 1:]))
-        half[:, 1:] = half[:, 1:] @ solve_triangular(small, np.eye(n_axes), lower=True).T.astype(np.float32)
-        both[:] = solved(state.scatter, half, transposed=True).T
+        mean = both[:, 0].astype(np.float64)
+        half = solved(state.scatter, both.reshape(-1, d).T).T.reshape(both.shape)
+        small = np.linalg.cholesky(
+            np.eye(n_axes) + np.matmul(half[:, 1:], half[:, 1:].transpose(0, 2, 1), dtype=np.float64)
+        )
+        half[:, 1:] = np.linalg.solve(small, half[:, 1:])
+        both[:] = solved(state.scatter, half.reshape(-1, d).T, transposed=True).T.reshape(both.shape)
         del half  # free memory before the next array is allocated
-        shifts[c] = both[1:] @ mean
-        bias[c] = mean @ both[0] + 2.0 * np.log(np.diag(small)).sum()
-        both /= np.float32(spread)
+        shifts[part] = np.matmul(both[:, 1:], mean[:, :, np.newaxis])[:, :, 0]
+        bias[part] = (mean * both[:, 0]).sum(axis=1) + 2.0 * np.log(np.diagonal(small, axis1=1, axis2=2)).sum(axis=1)
+        classes[part] = both / np.float32(spread)
     return Rule(centre, classes.reshape(-1, d), shifts, bias)
-
-
-def _products(columns: FloatArray) -> FloatArray:
-    """Return the products of columns, summed in double precision, a few rows at a time."""
-    parts = (columns[k : k + SCORED_TOGETHER].astype(np.float64) for k in range(0, len(columns), SCORED_TOGETHER))
-    return np.sum([part.T @ part for part in parts], axis=0)
 
 
 def _log_loss(found: FloatArray, own: IntArray) -> float:

@@ -6,17 +6,19 @@ For rows x with label c, d columns, and all sums over the rows seen so far:
     W      = sum over classes of (x - m_c)(x - m_c)' / n            one covariance for all classes: d (d + 1) / 2 floats
     V_c    = the n_axes largest axes of (x - m_c)(x - m_c)'         per class; V_c'V_c approximates its scatter
     B      = (1 - own_share) W + ridge trace(W) / d I
-    S_c    = B + own_share A_c,   A_c = V_c'V_c / n_c               with few rows, A_c is shrunk towards W
+    S_c    = B + own_share V_c'V_c / (n_c + n_axes)                 with few rows, B alone
     g_c(x) = (x - m_c)' S_c^-1 (x - m_c) + log det S_c              the class with the smallest score wins
     p_c(x) ~ exp(-g_c(x) / (2 T))
 
 The sums do not depend on the order of rows, so the order of classes or tasks cannot cause forgetting: up to rounding,
 the sums are those of the shuffled stream. Only the axes depend slightly on the order, because axes beyond n_axes are
 dropped each time the buffer is added. S_c is never formed: by Woodbury's identity a prediction takes one product with
-B^-1 m_c and n_axes others per class. All classes have equal prior probability. T is learned online: from time to time
-rows are scored before they are learned, and T moves towards the minimum of their log loss. A class of one sample has
-the shared covariance; if all variances are 0, the nearest mean wins. This is regularised discriminant analysis
-(Friedman, 1989) with low-rank class covariances; it involves no competition.
+B^-1 m_c and n_axes others per class. Rows wait in a buffer, and predictions use the sums without it: at most
+``buffer_rows`` rows wait, and of every class at most an eighth of the number of its rows in the sums. All classes have
+equal prior probability. T is learned online: from time to time rows are scored before they are learned, and T moves
+towards the minimum of their log loss. A class of one sample has the shared covariance; if all variances are 0, the
+nearest mean wins. This is regularised discriminant analysis (Friedman, 1989) with low-rank class covariances; it
+involves no competition.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -74,7 +76,8 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
     ridge : float, default=0.02
         Fraction added to every variance: of that variance if columns are few, otherwise of the mean variance.
     buffer_rows : int, default=64
-        Number of rows that are added to the sums together. Small buffers are slower; results hardly change.
+        Maximum number of rows that are added to the sums together; predictions do not use rows that wait. Small buffers
+        are slower.
     forgetting : "auto" or "none", default="auto"
         "auto" tracks drift if columns are few; "none" always keeps one set of running sums.
     priors : "equal" or "stream", default="equal"
@@ -204,7 +207,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
                     f"DiscriminantClassifier: autoregressive=True needs forgetting='auto' and at most {FEW_COLUMNS} "
                     f"columns; there are {rows.shape[1]}"
                 )
-            state = kind.new(rows.shape[1], int(self.n_axes), int(self.buffer_rows))
+            state, self._made = kind.new(rows.shape[1], int(self.n_axes), int(self.buffer_rows)), []
         else:
             state = self._state
         self._state = state.with_classes(places, len(classes))
@@ -212,7 +215,6 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> None:
-        self._made = []
         self._state.learn(rows, codes, self._settings())
 
     def _settings(self) -> Settings:
