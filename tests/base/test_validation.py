@@ -13,7 +13,8 @@ from ccmem import AdaptiveCCM, IncrementalWTA, ModalClassifier
 class Contradiction:
     """An object with a shape that differs from that of its array."""
 
-    shape, ndim = (3, 4), 2
+    def __init__(self, *shape: int) -> None:
+        self.shape, self.ndim = shape, len(shape)
 
     def __len__(self) -> int:
         return 3
@@ -25,11 +26,13 @@ class Contradiction:
 @pytest.mark.parametrize("model", [AdaptiveCCM(), IncrementalWTA(2), ModalClassifier(IncrementalWTA(2))])
 def test_an_array_that_contradicts_its_shape_is_refused(model: Any) -> None:
     with pytest.raises(ValueError, match="says it has 4 columns and converts to an array of 5"):
-        model.partial_fit(Contradiction(), [0, 1, 0])
+        model.partial_fit(Contradiction(3, 4), [0, 1, 0])
+    with pytest.raises(ValueError, match="says it has 0 columns and converts to an array of 5"):
+        model.partial_fit(Contradiction(3), [0, 1, 0])
     assert not model.__sklearn_is_fitted__()
     model.partial_fit(np.eye(4), [0, 1, 0, 1])
     with pytest.raises(ValueError, match="converts to an array of 5"):
-        model.partial_fit(Contradiction(), [0, 1, 0])
+        model.partial_fit(Contradiction(3, 4), [0, 1, 0])
 
 
 def test_more_winners_than_units_are_refused_also_in_a_checkpoint() -> None:

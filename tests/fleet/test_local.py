@@ -387,4 +387,5 @@ def test_killed_around_any_rename_a_run_ends_as_if_nothing_had_been(tmp_path: Pa
     assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
     left = {file.name for file in (tmp_path / "s").rglob("*") if file.suffix in (".tmp", ".ccmem-lock")}
     assert left <= {".manifest.json.ccmem-lock"}
+    assert list((tmp_path / "s" / "work").iterdir()) == []
     shutil.rmtree(tmp_path / "s")

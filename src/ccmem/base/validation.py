@@ -92,10 +92,9 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
             raise ValueError(text) from problem
         except OverflowError as problem:  # an integer of hundreds of digits
             raise ValueError("Input X contains a number too large for a float; rescale the data first") from problem
-        if checked.shape[1] != estimator.n_features_in_:
+        if checked.shape[1] != (said := vars(estimator).get("n_features_in_", 0)):
             raise ValueError(
-                f"Input X says it has {estimator.n_features_in_} columns and converts to an array of "
-                f"{checked.shape[1]}; give np.asarray(X)"
+                f"Input X says it has {said} columns and converts to an array of {checked.shape[1]}; give np.asarray(X)"
             )
         if not checked.flags.writeable:
             checked = _as_writeable(checked)

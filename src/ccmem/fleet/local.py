@@ -232,6 +232,9 @@ def learn(
         for left in store.folder.rglob(".*.tmp"):  # left by a killed run
             left.unlink(missing_ok=True)
         under_way = _interrupted(store)
+        for left in (store.folder / "work").glob("*"):  # of rounds that are over, if their end was killed
+            if not under_way or left != store.work_folder(store.manifest["current"]["round"]):
+                shutil.rmtree(left, ignore_errors=True)
         for bucket in range(store.buckets):
             store.facts(bucket)  # raises if the bucket does not belong to the manifest
         if under_way:

@@ -219,6 +219,10 @@ def test_a_lock_is_a_file_of_ours_or_it_is_refused(tmp_path: Path) -> None:
         pass
     assert others.read_text() == name.read_text() == "precious"
     name.unlink()
+    name.mkdir()
+    with pytest.raises(FileExistsError, match="is a folder, which a lock must not be"), locked(tmp_path / "poetry"):
+        pass
+    name.rmdir()
     os.mkfifo(name)
     with pytest.raises(FileExistsError, match="is a pipe"), locked(tmp_path / "poetry"):
         pass

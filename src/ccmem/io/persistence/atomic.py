@@ -189,9 +189,10 @@ def _open_lock(name: Path) -> int:
     try:
         handle = os.open(name, how, 0o666)
     except OSError as problem:
-        if problem.errno != errno.ELOOP:
+        what = {errno.ELOOP: "link", errno.EISDIR: "folder"}.get(problem.errno or 0)
+        if what is None:
             raise
-        raise FileExistsError(f"{name} is a link, which a lock must not be; remove it") from None
+        raise FileExistsError(f"{name} is a {what}, which a lock must not be; remove it") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise FileExistsError(f"{name} is a pipe or a device, which a lock must not be; remove it")
