@@ -58,7 +58,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ccmem"
-html_static_path = ["_static"]
+html_static_path = ["_static", "_css"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_nav_level": 2,
     "navigation_with_keys": False,

@@ -1,14 +1,14 @@
 """
-A person's day, without labels
-==============================
+An activity recording without labels
+====================================
 
 A motion sensor on a belt records three axes of acceleration, 50 rows per second. The person stands, walks, climbs
-stairs, sits and walks again. Can a memory without labels find the changes, and notice that an activity has returned?
+stairs, sits and walks again. A memory without labels detects the changes and recalls most activities that return.
 """
 
 # %%
-# The recording is synthetic, so that the example runs anywhere. Gravity shows the posture. Steps add a waveform:
-# walking and stairs differ in pace, strength and shape.
+# The recording is simulated. Gravity shows the posture. Steps add a waveform: walking and stairs differ in pace,
+# strength and shape.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,7 +22,7 @@ paces = {"walk": (1.9, 0.30, 0.10), "stairs": (1.5, 0.22, 0.16)}  # steps per se
 
 
 def recorded(activity):
-    """One minute of an activity: gravity, steps with an irregular pace, and noise."""
+    """Return one minute of an activity: gravity, steps with an irregular pace, and noise."""
     n = rate * seconds
     signal = np.tile(postures[activity], (n, 1)) + 0.02 * rng.normal(size=(n, 3))
     if activity in paces:
@@ -37,7 +37,8 @@ plan = ["stand", "walk", "stairs", "walk", "sit", "walk", "stairs", "stand"]
 recording = np.concatenate([recorded(activity) for activity in plan])
 
 # %%
-# A memory behind each layer; ``ShapeLayer`` learns shapes from the first 1,024 rows, here a person who stands still.
+# One memory behind each layer. ``ShapeLayer`` learns shapes from the first 1,024 rows, in which the person stands
+# still.
 stacks = {
     "WindowLayer": Stack([WindowLayer(100)], AdaptiveCCM()).fit(recording),
     "ShapeLayer": Stack([ShapeLayer(100)], AdaptiveCCM()).fit(recording),
@@ -49,15 +50,15 @@ for name, stack in stacks.items():
             print(f"  after {event.step / rate:.0f} s: {event.kind}, block {event.from_block} -> {event.to_block}")
 
 # %%
-# Above, the three axes; below, the true activities beside the blocks of both memories. Bars of one colour in one row
-# are one activity or one block. Colours of different rows are not related.
+# Above, the three axes; below, the true activities and the blocks of both memories. Within a row, equal colours are
+# equal activities or blocks. Colours of different rows are not related.
 #
-# Both memories find all seven changes within nine seconds, and recognise the second walk, the second stairs and the
-# return to standing. Neither is perfect. Both take the walk after sitting for something new. ``WindowLayer`` raises one
-# false alarm while the person stands, and ``ShapeLayer`` four alarms near the end.
+# Both memories detect all seven changes within six seconds. Behind ``WindowLayer``, the memory raises two false
+# alarms, one while the person stands and one on the second stairs. Behind ``ShapeLayer`` it raises one, and the
+# second walk gets a new block; the third walk, the second stairs and the return to standing are recalled.
 figure, (top, below) = plt.subplots(2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[1, 1.1], layout="constrained")
 top.plot(np.arange(len(recording))[::5] / rate, recording[::5], lw=0.5)
-top.set(ylabel="acceleration in g", title="what the sensor records")
+top.set(ylabel="acceleration in g", title="three axes of the sensor")
 
 
 def draw(y, stretches):

@@ -1,10 +1,9 @@
 """
-A painting in twelve colours
-============================
+A photograph in twelve colours
+==============================
 
-Vector quantisation is the oldest use of competitive learning: units move until they stand for the data well, and
-each sample is then replaced by its unit. Here the samples are the pixels of a photograph, streaming past once, and
-the units are colours.
+Vector quantisation replaces each sample by its nearest unit. Here the samples are the pixels of a photograph, learned
+in one pass, and the units are colours.
 """
 
 # %%
@@ -18,7 +17,7 @@ photograph = load_sample_image("flower.jpg") / 255
 pixels = np.random.default_rng(0).permutation(photograph.reshape(-1, 3))
 
 # %%
-# Forty thousand pixels are plenty; the memory sees each of them once and keeps twelve colours.
+# The memory learns twelve colours from 40,000 pixels, each seen once.
 memory = IncrementalWTA(n_units=12, learning_rate=0.35, rate_decay=0.99).partial_fit(pixels[:40_000])
 painted = memory.prototypes_[memory.predict(photograph.reshape(-1, 3))].reshape(photograph.shape)
 

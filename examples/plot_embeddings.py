@@ -2,9 +2,9 @@
 Topics in a stream of embeddings
 ================================
 
-Embeddings of texts or pictures are compared by cosine, and that is what the units of a block compare by. A news desk
-receives 384-dimensional embeddings (made up, but shaped like real ones: each story is a direction with a good deal of
-noise around it). Every season has its own stories, and seasons come back.
+A news desk receives embeddings with 384 columns. They are simulated: each story is a direction with noise around it.
+Every season has five stories, and seasons return. With this many columns that share a unit, ``AdaptiveCCM`` compares
+embeddings by cosine similarity.
 """
 
 # %%
@@ -31,15 +31,15 @@ X = np.concatenate([arrive(name) for name in seasons]).astype(np.float32)
 truth = np.repeat(seasons, 600)
 
 # %%
-# Learned with the defaults, but for the number of units in a block: five stories, five units.
+# All parameters except the number of units per block have their defaults: five units for five stories.
 memory = AdaptiveCCM(n_slots=5)
 memory.partial_fit(X)
 for event in memory.events_:
     print(event)
 
 # %%
-# The embeddings, brought to a plane for the eye only, with the units of every block as stars; below, which block was
-# in use when. A season that returns is given the block it had.
+# The embeddings, projected to a plane for the picture, with the units of every block as stars; below, the block in
+# use over time. A season that returns is recalled to its block.
 blocks, used = memory.task_pointers(X), memory.win_counts_ > 0
 for block in range(memory.n_blocks_):
     names, counts = np.unique(truth[blocks == block], return_counts=True)

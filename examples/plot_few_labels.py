@@ -2,9 +2,8 @@
 A few labels are enough
 =======================
 
-A memory learns without labels; labels are only counted at the units that won. So a stream in which most samples
-have no label still teaches it how digits look, and the few labels name what it has found. Here the share of
-labelled samples shrinks from all to two in a hundred.
+A memory learns prototypes from all samples and counts labels at the units that win. Few labels are therefore enough to
+name the units. Here the share of labelled samples falls from all to two in a hundred.
 """
 
 # %%
@@ -21,8 +20,7 @@ images = images / 16
 shares = [1.0, 0.5, 0.25, 0.1, 0.05, 0.03, 0.02]
 
 # %%
-# Beside the memory, two models that can only use the labelled samples: the one nearest labelled image, and a linear
-# model.
+# Two other models learn from the labelled samples only: the nearest labelled image, and a linear model.
 scores = {"memory, 80 units": [], "nearest labelled image": [], "linear model": []}
 for share in shares:
     trials = []
@@ -38,8 +36,8 @@ for share in shares:
         scores[name].append(values)
 
 # %%
-# Most of the memory's accuracy is there with one label in ten. The nearest labelled image does better as long as
-# labels are plenty, at the price of keeping every one of those images; with two labels in a hundred they are level. A
-# linear model, which has no use for the unlabelled images either, falls behind as labels get rare.
+# With one label in ten, the memory is almost as accurate as with all labels. The nearest labelled image is more
+# accurate if there are many labels, but it stores all labelled images. With two labels in a hundred, both are equal.
+# The linear model needs more labels.
 lines = {name: (shares, values) for name, values in scores.items()}
 plots.curves(lines, log=True, xlabel="share of samples with a label", ylabel="accuracy on new images")

@@ -1,10 +1,10 @@
 """
-Forgetting, and not forgetting
-==============================
+Forgetting in a network and in a memory
+=======================================
 
-A network that is trained on one task after the other forgets: the weights that knew the old task are the ones the
-new task needs. A competitive memory only moves the units that win, so what it knew about the old task stays where
-it was. Both learn the same stream here, all ten digits in five tasks of two, in one pass.
+A network that is trained on one task after the other overwrites the weights of old tasks. A competitive memory moves
+only the units that win, so units of old tasks stay unchanged. Both learn the same stream here: ten digits in five
+tasks of two, in one pass.
 """
 
 # %%
@@ -29,8 +29,8 @@ models = {
 }
 
 # %%
-# After every 20 samples, the accuracy on each task's own test images. Neither model is told which task an image is
-# from: the answer may be any of the ten digits.
+# After every 20 samples, measure the accuracy on the test images of each task. Neither model knows the task of an
+# image: the answer may be any of the ten digits.
 curves = {name: [] for name in models}
 changes = [0]
 for task in tasks:
@@ -44,7 +44,7 @@ for task in tasks:
             curves[name].append([right[np.isin(y_test, t)].mean() for t in tasks])
 
 # %%
-# The network's knowledge of a task lasts as long as the task. The memory's lasts.
+# The network forgets a task as soon as the next one begins. The memory retains it.
 steps = np.concatenate([np.minimum(np.arange(a, b, 20) + 20, b) for a, b in itertools.pairwise(changes)])
 figure, axes = plt.subplots(2, 1, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, curve) in zip(axes, curves.items(), strict=True):

@@ -2,9 +2,9 @@
 Four memories, one stream
 =========================
 
-The same two-dimensional stream, which visits one corner of the plane after the other, as each of the four memories
-keeps it. iWTA and iGMM compare by distance and keep a fixed number of units; ART-C 2A and CCM compare by direction,
-so their regions are wedges, and they decide by themselves how much memory the stream deserves.
+Four memories learn the same two-dimensional stream, which visits one corner of the plane after the other. iWTA and
+iGMM compare by distance and have a fixed number of units. ART-C 2A and CCM compare by direction, so their regions are
+wedges, and the number of their units follows from the stream.
 """
 
 # %%
@@ -21,12 +21,12 @@ memories = [
     IncrementalWTA(n_units=12, learning_rate=0.35, rate_decay=0.99),
     IncrementalGMM(n_units=12, temperature=0.5, learning_rate=0.1),
     ARTC2A(max_units=12, vigilance=0.97, learning_rate=0.1),
-    CCM(n_slots=3, vigilance=0.985, alarm_limit=10, commit_limit=10, init="normal", random_state=0),
+    CCM(n_slots=3, vigilance=0.985, alarm_limit=10, recall_limit=5, commit_limit=10, init="normal", random_state=0),
 ]
 
 # %%
-# Each region holds the points that one unit answers for. Units that are directions are arrows, and points that none of
-# them is similar enough to are pale. The colours of CCM are those of its blocks.
+# A region consists of the points for which one unit wins. Arrows are units that represent directions. Pale points are
+# below the vigilance of every unit. CCM has one colour per block.
 figure, panels = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
 for panel, memory in zip(panels.flat, memories, strict=True):
     memory.fit(X)

@@ -1,16 +1,16 @@
 """
-A network with a room for every task
-====================================
+A gated network
+===============
 
-A memory can keep a network from forgetting: its task pointer opens, for each block, a set of hidden units that belongs
-to that block alone, and closes all others. What one task learns cannot disturb another, because they do not share a
-weight between hidden units. This is the CCM-MLP of the paper.
+A memory can keep a network from forgetting. For each block, the task pointer opens hidden units that belong only to
+this block and closes all others. Tasks share no weight between hidden units, so they cannot disturb each other. This
+is the CCM-MLP of the paper.
 """
 
 # %%
-# Five tasks of two digits, one after the other, ten passes over each (there are only some 250 images in a task).
-# Nobody says which task an image belongs to, neither in learning nor later. The ten classes are announced at once, so
-# that each block learns from the start to say no to the ones it never sees.
+# Five tasks of two digits arrive one after the other, with ten passes over each (a task has only about 250 images).
+# The task of an image is never given. All ten classes are announced at once, so that each block learns to reject the
+# classes that it never sees.
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -42,11 +42,10 @@ gated = networks["gated network"]
 print(gated.memory_.n_blocks_, "blocks")
 
 # %%
-# Accuracy on each task (columns) after learning each task (rows). The plain network knows only the last thing it was
-# taught.
+# Accuracy on each task (columns) after learning each task (rows). The plain network knows only the last task.
 names = [f"{a}, {b}" for a, b in tasks]
 shown = {
-    f"{name}: {matrix[-1].mean():.2f} in the end": np.where(np.tri(5, dtype=bool), matrix, np.nan)
+    f"{name}: {matrix[-1].mean():.2f} at the end": np.where(np.tri(5, dtype=bool), matrix, np.nan)
     for name, matrix in R.items()
 }
 plots.task_matrices(shown, task_names=names)

@@ -1,6 +1,6 @@
 """
-The shape of data as a graph
-============================
+A graph of the data
+===================
 
 Growing neural gas connects units that are neighbours in the data. The graph follows the shape of the distribution: two
 rings become two closed chains, and the connected components count the groups without any labels.

@@ -2,14 +2,13 @@
 No thresholds: three streams, one setting
 =========================================
 
-What counts as "similar" differs from data to data, and a threshold that suits one stream fails on the next.
-``AdaptiveCCM`` needs none: it keeps the mean and the spread of each block's samples, and notices when the
-mean of recent samples can no longer be explained by chance. The only number with a meaning is how rare a false alarm
-should be. Here the defaults meet three streams that have nothing in common.
+A similarity threshold that suits one stream fails on another. ``AdaptiveCCM`` needs no threshold: it detects that the
+mean or spread of recent samples differs from the current block by more than chance explains. Here the same defaults
+learn three unrelated streams.
 """
 
 # %%
-# Images, spectra of a machine, and embeddings; in each, four tasks are visited in the order A B A C D B.
+# Images, spectra of a machine, and embeddings. Each stream visits four tasks in the order A B A C D B.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -42,7 +41,7 @@ sources = {"images of digits": digit, "spectra of a machine": spectrum, "embeddi
 streams = {name: np.array([draw(task) for task in order for _ in range(length)]) for name, draw in sources.items()}
 
 # %%
-# The same memory for all of them, nothing set. Dotted: where the task really changes.
+# The timelines of the three memories. Dotted lines mark the true changes.
 figure = plt.figure(figsize=(10, 9), layout="constrained")
 for part, (name, X) in zip(figure.subfigures(3, 1), streams.items(), strict=True):
     memory = AdaptiveCCM().fit(X)

@@ -1,10 +1,9 @@
 """
-Prototypes taking shape
-=======================
+Prototypes forming
+==================
 
-Where do prototypes come from? Here six units of an incremental winner-take-all memory begin as the first six images
-of a stream of digits, and every image pulls its winner a little towards itself. The rows show them after 6,
-20, 60 and 500 images.
+Six units of an incremental winner-take-all memory start at the first six images of a stream of digits. Every image
+moves its winner a little towards itself. The rows show the prototypes after 6, 20, 60 and 500 images.
 """
 
 # %%
@@ -27,6 +26,5 @@ for until in (6, 20, 60, 500):
     seen = until
 
 # %%
-# Each begins as the digit of one hand and ends as the mean of many: the strokes that all share stay bright, the
-# rest fades.
+# Each prototype starts as one image and becomes the mean of many. Strokes that the images share stay bright.
 plots.memories(frames, columns=6)

@@ -1,14 +1,13 @@
 """
-A machine that changes its ways
-===============================
+A machine with three regimes
+============================
 
-A vibration sensor on a machine with three ways of running. What the memory sees is the spectrum of each short
-window; what we want to know is when the machine changes, and whether it is back in a state that we have seen
-before. Nothing is labelled.
+A vibration sensor records a machine that runs in one of three regimes. The memory learns the spectrum of each short
+window. It reports when the regime changes, and whether the new regime has occurred before. There are no labels.
 """
 
 # %%
-# The signal: each regime has its own mixture of tones, with noise and a slowly wandering loudness.
+# Each regime is a mixture of tones. The loudness swings several times per visit, and there is noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,29 +25,30 @@ t = np.arange(per_visit * window) / window
 
 
 def run(name):
-    """The sound of one visit to a regime."""
+    """Return the sound of one visit to a regime."""
     return sum(loudness * np.sin(2 * np.pi * tone * t + rng.uniform(0, 6)) for tone, loudness in regimes[name])
 
 
 signal = np.concatenate([run(name) for name in shift])
-signal = signal * (1 + 0.3 * np.sin(np.linspace(0, 25, len(signal)))) + rng.normal(0, 1.0, len(signal))
+signal = signal * (1 + 0.3 * np.sin(np.linspace(0, 250, len(signal)))) + rng.normal(0, 1.0, len(signal))
 spectra = np.abs(np.fft.rfft(signal.reshape(-1, window)))[:, 1:]
-spectra /= np.linalg.norm(spectra, axis=1, keepdims=True)  # how loud it is shall not count, only the mixture
+spectra /= np.linalg.norm(spectra, axis=1, keepdims=True)  # loudness does not matter, only the mixture
 
 # %%
-# Learned with the defaults. Three regimes, three blocks, and every return recognised.
+# With the defaults, the three regimes become three blocks, and every return is recalled. A swing slower than a visit
+# would look like a change: the share of the noise in the spectrum moves with the loudness.
 memory = AdaptiveCCM().fit(spectra)
 for event in memory.events_:
     print(event)
 
 # %%
-# Above, the spectrogram; below it, what the memory made of it, its blocks named after what ran when they began.
+# The spectrogram, and below it the blocks of the memory, named after the regime in which they began.
 for block, name in enumerate(regimes):
     memory.name_block(block, name)
 figure = plt.figure(figsize=(11, 6.5), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
 axes = top.subplots()
 axes.imshow(spectra.T, aspect="auto", origin="lower", cmap="magma", extent=(0, len(spectra), 1, window // 2))
-axes.set(ylabel="frequency", title="what the sensor hears")
+axes.set(ylabel="frequency", title="spectrogram")
 plots.timeline(memory, changes=range(per_visit, len(spectra), per_visit), figure=bottom)
 plt.show()

@@ -2,13 +2,13 @@
 The shapes of a bearing
 =======================
 
-A bearing turns; a fault adds a short click to every turn. Level and spread hardly change, because the machine turns
-down its load at the same time. The shape of the signal does change. ``ShapeLayer`` learns the shapes of the first rows
-without labels, and a memory behind it reports when they change and when they return.
+A faulty bearing adds a short click to every turn. Level and spread of the signal stay equal here, but its shape
+changes. ``ShapeLayer`` learns the shapes of the first rows without labels. A memory behind it reports when the shapes
+change and when they return.
 """
 
 # %%
-# The signal is synthetic. One turn takes 50 rows. The fault comes and goes: healthy, worn, healthy, worn.
+# The signal is simulated. One turn takes 50 rows. The bearing is healthy, worn, healthy and worn again.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -19,7 +19,7 @@ visit, period = 4000, 50
 
 
 def run(worn):
-    """The signal of one visit: a turning tone, and a decaying click per turn if the bearing is worn."""
+    """Return the signal of one visit: a tone, and a decaying click per turn if the bearing is worn."""
     row = np.arange(visit)
     tone = np.sin(2 * np.pi * row / period) + 0.4 * np.sin(4 * np.pi * row / period + 1)
     click = 2.0 * np.exp(-(row % period) / 4) * np.cos(row % period)
@@ -31,14 +31,14 @@ states = ["healthy", "worn", "healthy", "worn"]
 signal = np.concatenate([run(state == "worn") for state in states])[:, np.newaxis]
 
 # %%
-# Without labels: the memory finds the changes and recognises both returns. Event steps count rows of the signal.
+# Without labels, the memory detects the changes and recalls both returns. Event steps count rows of the signal.
 stack = Stack([ShapeLayer()], AdaptiveCCM()).fit(signal)
 for event in stack.events_:
     print(event)
 
 # %%
-# Above, four turns of each state; in the middle, the shapes that won most often, one curve per unit, on three scales;
-# below, the timeline of the memory. It counts windows, ``hop_`` rows apart.
+# Top: four turns of each state. Middle: the shapes that won most often, one curve per unit, on three scales. Bottom:
+# the timeline of the memory, in windows that begin ``hop_`` rows apart.
 layer, memory = stack.layers_[0], stack.last_
 figure = plt.figure(figsize=(11, 8.5), layout="constrained")
 top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 1, 1.6])
@@ -54,7 +54,7 @@ plots.timeline(memory, changes=[visit * k // layer.hop_ for k in (1, 2, 3)], fig
 plt.show()
 
 # %%
-# With a few labels a classifier names the states of a new recording, one answer per window.
+# With a few labels, a classifier names the states of a new recording, one answer per window.
 labels = np.repeat(np.array(states, object), visit)
 labels[rng.random(len(labels)) < 0.99] = None
 classifier = Stack([ShapeLayer()], DiscriminantClassifier()).fit(signal, labels)

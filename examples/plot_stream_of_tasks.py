@@ -2,14 +2,13 @@
 A stream whose tasks change
 ===========================
 
-Digits arrive pair by pair, and old pairs come back. Nobody tells the memory where one pair ends and the next
-begins. CCM looks at each image once: what its block in use matches is learned, what it does not match raises an
-alarm, and a long enough row of alarms makes it change blocks, to an old one if an old one matches and to a new one
-otherwise.
+Digits arrive pair by pair, and old pairs return. The memory does not know when the pair changes. CCM sees each image
+once. It learns images that match the current block and counts all others as misses. After a run of misses it switches
+to an earlier block if one matches, and otherwise to a new block.
 """
 
 # %%
-# The stream: six visits to four tasks, 350 images each.
+# The stream has six visits to four tasks, with 350 images each.
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -22,8 +21,7 @@ rng = np.random.default_rng(0)
 rows = np.concatenate([rng.choice(np.flatnonzero(np.isin(digits, pair)), 350) for pair in visits])
 
 # %%
-# Learning, one image at a time, keeping track of the alarm. (``partial_fit`` takes whole
-# chunks and gives the same memory; one at a time lets us watch.)
+# Learn one image at a time and record the alarm. ``partial_fit`` learns whole chunks, with the same result.
 memory = CCM(n_slots=8, vigilance=0.91, alarm_limit=12, recall_limit=6, commit_limit=10, random_state=0)
 alarm = []
 for image in images[rows]:
@@ -34,10 +32,10 @@ for event in memory.events_:
     print(event)
 
 # %%
-# The block in use follows the hidden task, a dozen samples late. At the two returns the alarm rises only until the
-# old block is recognised.
+# The block in use follows the task with a delay of about a dozen samples. At the two returns, the alarm rises only
+# until the earlier block is recalled.
 plots.timeline(memory, alarm=alarm, stream=images[rows], changes=range(350, len(rows), 350))
 
 # %%
-# What the blocks hold: each slot is the mean direction of the images it has won.
+# The units of each block. A unit is the mean direction of the images that it has won.
 plots.blocks(memory, title="Four tasks, four blocks")

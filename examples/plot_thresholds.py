@@ -2,14 +2,13 @@
 Choosing the thresholds
 =======================
 
-CCM's thresholds have to fit the data: with too little vigilance everything looks familiar, with too much nothing
-does, and in between lies a range in which the blocks are the tasks. The picture shows how wide that range is on the
-digits, and how to find it on data of your own: run a piece of the stream at a few settings and look at the number
-of blocks.
+The thresholds of CCM must fit the data. If the vigilance is too low, every sample matches; if it is too high, none
+does. Between these lies a range in which blocks equal tasks. To find this range for your data, run part of the stream
+at several settings and compare the number of blocks.
 """
 
 # %%
-# The stream of :ref:`sphx_glr_auto_examples_plot_stream_of_tasks.py`: six visits to four tasks.
+# The stream is that of :ref:`sphx_glr_auto_examples_plot_stream_of_tasks.py`: six visits to four tasks.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -46,8 +45,8 @@ blocks = np.array(
 )
 
 # %%
-# Where to begin? Look how similar samples are to the best slot of a small memory of the stream's beginning. Vigilance
-# belongs above what another task reaches, and near the middle of what the known task reaches.
+# To find a starting point, learn the beginning of the stream and compute the similarity of samples to their best
+# slot. Choose a vigilance above the similarities of another task and near the median of the known task.
 first_task = CCM(n_slots=8, vigilance=0.0, random_state=0).partial_fit(streams[0][:350])
 same = first_task.transform(streams[0][:350]).max(axis=1)
 other = first_task.transform(streams[0][350:700]).max(axis=1)
@@ -59,9 +58,9 @@ left.set(yscale="log", yticks=[1, 2, 4, 10, 40], yticklabels=[1, 2, 4, 10, 40])
 left.axhline(4, color="0.3", lw=1, ls=":")
 at = np.linspace(0.6, 1, 200)
 reached = {
-    "the task it has learned": (at, (same[:, None] >= at).mean(axis=0)),
+    "the learned task": (at, (same[:, None] >= at).mean(axis=0)),
     "another task": (at, (other[:, None] >= at).mean(axis=0)),
 }
-title = "share of samples at least so similar to the best slot"
+title = "share of samples with at least this similarity"
 plots.curves(reached, xlabel="similarity", title=title, ax=right)
 plt.show()

@@ -1,14 +1,14 @@
 """
-What vigilance does
-===================
+The effect of vigilance
+=======================
 
-Vigilance is how similar a sample must be to a unit for the unit to learn it. ART-C 2A opens a new unit for a sample
-that none is similar enough to, so its vigilance decides how finely the world is cut up: each unit answers for a
-cone of directions, and the cone is as wide as the vigilance allows.
+Vigilance is the similarity that a sample must reach for a unit to learn it. ART-C 2A creates a new unit for a sample
+that reaches it with no unit. A unit therefore covers a cone of directions, and a higher vigilance gives narrower
+cones and more units.
 """
 
 # %%
-# Directions in the plane, in five bunches of different width.
+# Directions in the plane, in five groups of different width.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,8 +25,8 @@ rng.shuffle(angles)
 X = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.75, 1.0, len(angles))[:, None]
 
 # %%
-# The same stream at four settings. A unit's cone has the half-angle arccos(vigilance): whatever falls inside is close
-# enough to be learned, and points outside all cones are pale.
+# The same stream with four settings. The cone of a unit has the half-angle arccos(vigilance). Points outside all
+# cones are pale.
 figure, panels = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
 for panel, vigilance in zip(panels, [0.5, 0.8, 0.95, 0.99], strict=True):
     memory = ARTC2A(max_units=None, vigilance=vigilance, learning_rate=0.1).fit(X)
