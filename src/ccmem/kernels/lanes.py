@@ -50,7 +50,7 @@ def fold(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
 
 
 class _Pass:
-    """One pass over vectors of equal length, 32 elements at a time; ``step`` receives position, load and store."""
+    """One pass over vectors of equal length, 32 elements at a time; ``step`` emits the work at a position."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any, size: Any) -> None:
         self.builder, self.dtype, self.size = builder, dtype, size
@@ -78,14 +78,9 @@ class _Pass:
         if self.mask is None:
             return self.builder.load(self._at(data), align=self._align)
         kind = ir.FunctionType(self.vector, [self.vector.as_pointer(), _I32, self.mask.type, self.vector])
-        return self.builder.call(self._masked("load", kind), [self._at(data), _I32(self._align), self.mask, self.zero])
-
-    def store(self, value: Any, data: Any) -> None:
-        if self.mask is None:
-            self.builder.store(value, self._at(data), align=self._align)
-            return
-        kind = ir.FunctionType(ir.VoidType(), [self.vector, self.vector.as_pointer(), _I32, self.mask.type])
-        self.builder.call(self._masked("store", kind), [value, self._at(data), _I32(self._align), self.mask])
+        name = f"llvm.masked.load.v{LANES}f{self.dtype.bitwidth}.p0"
+        load = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(load, [self._at(data), _I32(self._align), self.mask, self.zero])
 
     def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
         """Fold the 32 lanes in halves, by default to their sum, as a double."""
@@ -98,10 +93,6 @@ class _Pass:
 
     def _at(self, data: Any) -> Any:
         return self.builder.bitcast(self.builder.gep(data, [self._index]), self.vector.as_pointer())
-
-    def _masked(self, what: str, kind: Any) -> Any:
-        name = f"llvm.masked.{what}.v{LANES}f{self.dtype.bitwidth}.p0"
-        return cgutils.get_or_insert_function(self.builder.module, kind, name)
 
 
 Term = Callable[[Any, Any, Any], Any]
@@ -183,49 +174,10 @@ def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) 
     return lane_sums
 
 
-def _blend_in_python(target: FloatArray, x: FloatArray, keep: Any, gain: Any) -> float:
-    target[:] = keep * target + gain * x
-    target[np.abs(target) < np.sqrt(np.finfo(target.dtype).tiny)] = 0
-    return sum_in_python(target * target)
-
-
-def _emit_blend(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    target, x = (_array(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
-    size = cgutils.unpack_tuple(builder, target.shape, 1)[0]
-    work = _Pass(context, builder, signature.args[0].dtype, size)
-    lanes = cgutils.alloca_once_value(builder, work.zero)
-    keep, gain = (broadcast(builder, value, work.vector) for value in arguments[2:])
-    faded = ir.Constant(work.vector, [2.0**-63 if work.dtype is types.float32 else 2.0**-511] * LANES)
-
-    def step() -> None:
-        moved = builder.fadd(builder.fmul(keep, work.load(target.data)), builder.fmul(gain, work.load(x.data)))
-        moved = builder.select(builder.fcmp_ordered("<", _magnitude(builder, moved), faded), work.zero, moved)
-        work.store(moved, target.data)
-        builder.store(builder.fadd(builder.load(lanes), builder.fmul(moved, moved)), lanes)
-
-    work.run(step)
-    return work.fold(builder.load(lanes))
-
-
 def broadcast(builder: Any, value: Any, vector: Any) -> Any:
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, _I32(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _blend(typing_context: Any, target: Any, x: Any, keep: Any, gain: Any) -> Any:
-    if target != x or target.ndim != 1 or target.layout != "C" or not keep == gain == target.dtype:
-        raise TypeError(f"two contiguous vectors of one type and two of its scalars are needed, got {target}, {x}")
-    return types.float64(target, x, keep, gain), _emit_blend
-
-
-_blend.in_python = _blend_in_python
-blend = _blend if JIT_ENABLED else _blend_in_python
-"""``blend(target, x, keep, gain)``: target <- keep target + gain x in place; returns the squared length.
-
-Numbers whose square would be subnormal become 0 (see :mod:`ccmem.kernels.update`).
-"""
 
 
 def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

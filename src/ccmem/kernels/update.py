@@ -12,10 +12,6 @@ import numpy as np
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.lanes import blend
-
-TINY = 1e-8
-"""Added to the root of a second moment, which may be 0."""
 
 
 @kernel_in_place
@@ -29,8 +25,9 @@ def hebbian_move(prototype: FloatArray, x: FloatArray, rate: float) -> None:
 
 
 @kernel_in_place
-def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> None:
-    length = np.sqrt(squared_length) + epsilon
+def renormalise(prototype: FloatArray, epsilon: float) -> None:
+    """Scale ``prototype`` to unit length; a zero vector stays zero, even if ``epsilon`` is 0."""
+    length = np.sqrt(dot(prototype, prototype)) + epsilon
     if length > 0.0:
         shrink = prototype.dtype.type(1.0 / length)
         for i in range(prototype.shape[0]):
@@ -40,15 +37,13 @@ def _shrink(prototype: FloatArray, squared_length: float, epsilon: float) -> Non
 @kernel_in_place
 def renormalising_move(prototype: FloatArray, x: FloatArray, scale: float, rate: float, epsilon: float) -> None:
     """Move a prototype: M <- ((1 - rate) M + rate x') / (|...| + epsilon), in place, with x' = scale * x."""
-    keep = prototype.dtype.type(1.0 - rate)
-    gain = prototype.dtype.type(rate * scale)
-    _shrink(prototype, blend(prototype, x, keep, gain), epsilon)
-
-
-@kernel_in_place
-def renormalise(prototype: FloatArray, epsilon: float) -> None:
-    """Scale ``prototype`` to unit length; a zero vector stays zero, even if ``epsilon`` is 0."""
-    _shrink(prototype, dot(prototype, prototype), epsilon)
+    number = prototype.dtype.type
+    keep, gain, zero = number(1.0 - rate), number(rate * scale), number(0.0)
+    least = number(2.0**-63 if prototype.itemsize == 4 else 2.0**-511)
+    for i in range(prototype.shape[0]):
+        moved = keep * prototype[i] + gain * x[i]
+        prototype[i] = zero if abs(moved) < least else moved
+    renormalise(prototype, epsilon)
 
 
 @kernel_in_place
@@ -57,41 +52,6 @@ def copy_scaled(prototype: FloatArray, x: FloatArray, scale: float) -> None:
     factor = prototype.dtype.type(scale)
     for i in range(prototype.shape[0]):
         prototype[i] = factor * x[i]
-
-
-@kernel_in_place
-def adam_move(
-    M: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    x: FloatArray,
-    rate: float,
-    beta_1: float,
-    beta_2: float,
-    step: float,
-) -> None:
-    """Move a prototype by Adam: M <- M + |rate| m' / (sqrt(v') + e), with moments m, v of sign(rate) (x - M)."""
-    number = M.dtype.type
-    keep_1, keep_2, sign = number(beta_1), number(beta_2), number(1.0 if rate >= 0.0 else -1.0)
-    one, tiny = number(1.0), number(TINY)
-    size = number(abs(rate) / (1.0 - beta_1**step))
-    scale = number(1.0 / np.sqrt(1.0 - beta_2**step))
-    for i in range(M.shape[0]):
-        gradient = sign * (x[i] - M[i])
-        first[i] = keep_1 * first[i] + (one - keep_1) * gradient
-        second[i] = keep_2 * second[i] + (one - keep_2) * gradient * gradient
-        M[i] += size * first[i] / (number(np.sqrt(second[i])) * scale + tiny)
-
-
-@kernel_in_place
-def rmsprop_move(M: FloatArray, second: FloatArray, x: FloatArray, rate: float, beta_2: float) -> None:
-    """Move a prototype by RMSprop: M <- M + rate (x - M) / (sqrt(v) + e), v the running mean of (x - M)^2."""
-    number = M.dtype.type
-    keep, size, one, tiny = number(beta_2), number(rate), number(1.0), number(TINY)
-    for i in range(M.shape[0]):
-        gradient = x[i] - M[i]
-        second[i] = keep * second[i] + (one - keep) * gradient * gradient
-        M[i] += size * gradient / (number(np.sqrt(second[i])) + tiny)
 
 
 @kernel_in_place

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ccmem.core.parameters import number
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import minimum_sum
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.update import (
-    adam_move,
-    complement,
-    copy_scaled,
-    hebbian_move,
-    renormalising_move,
-    rmsprop_move,
-    shrink_to,
-)
+from ccmem.kernels.update import complement, copy_scaled, hebbian_move, renormalising_move, shrink_to
 from ccmem.ncl.parts import Array, Parameter, by_parameter, update
 
 SHARE = number(0.0, 1.0, open_above=True)
+TINY = 1e-8
+"""Added to the root of a second moment, which may be 0."""
 
 
 @kernel_in_place
@@ -46,9 +42,16 @@ def hebbian(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) 
 def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set M <- M + |amount| m' / (sqrt(v') + e), with moments m, v of sign(amount) (x - M) (Kingma and Ba 2015)."""
     state.steps[unit] += 1.0
-    beta_1, beta_2, t = settings.beta_1, settings.beta_2, state.steps[unit]
     M, first, second = state.prototypes[unit], state.first_moments[unit], state.second_moments[unit]
-    adam_move(M, first, second, x, amount, beta_1, beta_2, t)
+    number, beta_1, beta_2, t = M.dtype.type, settings.beta_1, settings.beta_2, state.steps[unit]
+    keep_1, keep_2, sign = number(beta_1), number(beta_2), number(1.0 if amount >= 0.0 else -1.0)
+    one, tiny, size = number(1.0), number(TINY), number(abs(amount) / (1.0 - beta_1**t))
+    scale = number(1.0 / np.sqrt(1.0 - beta_2**t))
+    for i in range(M.shape[0]):
+        gradient = sign * (x[i] - M[i])
+        first[i] = keep_1 * first[i] + (one - keep_1) * gradient
+        second[i] = keep_2 * second[i] + (one - keep_2) * gradient * gradient
+        M[i] += size * first[i] / (number(np.sqrt(second[i])) * scale + tiny)
 
 
 @update(
@@ -58,7 +61,13 @@ def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> 
 )
 def rmsprop(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set M <- M + amount (x - M) / (sqrt(v) + e), v the running mean of (x - M)^2 (Tieleman and Hinton 2012)."""
-    rmsprop_move(state.prototypes[unit], state.second_moments[unit], x, amount, settings.beta_2)
+    M, second = state.prototypes[unit], state.second_moments[unit]
+    number = M.dtype.type
+    keep, size, one, tiny = number(settings.beta_2), number(amount), number(1.0), number(TINY)
+    for i in range(M.shape[0]):
+        gradient = x[i] - M[i]
+        second[i] = keep * second[i] + (one - keep) * gradient * gradient
+        M[i] += size * gradient / (number(np.sqrt(second[i])) + tiny)
 
 
 STEPS = by_parameter("step", hebbian=hebbian, adam=adam, rmsprop=rmsprop)
