@@ -87,6 +87,6 @@ def test_moves_are_adams() -> None:
         adam.step()
         with torch.no_grad():
             theirs.clamp_(0.2, 0.8)
-        move(ours, slopes, first, second, step, 0.05, 0.2, 0.8)
+        move(ours, slopes, first, second, step, 0.05, (0.2, 0.8))
     np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-5)
     assert {0.2, 0.8} <= set(np.round(ours.ravel().astype(float), 6))

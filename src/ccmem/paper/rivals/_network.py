@@ -106,18 +106,15 @@ class Network:
 
     def learn(self, X: FloatArray, codes: IntArray, learning_rate: float) -> None:
         """Take one softmax cross-entropy step per row, in order."""
-        settings = NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
-        done = learn(self.state, settings, X, codes, np.zeros(len(X), np.int64))
-        self._check(done, len(X), learning_rate)
+        self._run(learn, X, codes, np.zeros(len(X), np.int64), learning_rate)
 
     def learn_targets(self, X: FloatArray, targets: FloatArray, order: IntArray, learning_rate: float) -> None:
         """Take one sigmoid cross-entropy step per row in ``order``."""
-        settings = NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
-        done = learn_targets(self.state, settings, X, targets, order)
-        self._check(done, len(order), learning_rate)
+        self._run(learn_targets, X, targets, order, learning_rate)
 
-    def _check(self, done: int, n_rows: int, learning_rate: float) -> None:
-        if done < n_rows:
+    def _run(self, compiled: Any, X: FloatArray, wanted: Any, steps: IntArray, learning_rate: float) -> None:
+        done = compiled(self.state, NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0), X, wanted, steps)
+        if done < len(steps):
             raise ValueError(
                 f"the network diverged at row {done}: its scores are not finite any more; call fit to start again with "
                 f"scaled data or a learning_rate below {learning_rate!r}"

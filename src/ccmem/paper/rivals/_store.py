@@ -7,33 +7,6 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.jit import kernel
-
-
-@kernel
-def reservoir_plan(
-    seen: int, capacity: int, keep: FloatArray, replay: FloatArray, places: IntArray, order: IntArray
-) -> int:
-    """Plan the reservoir updates for the next ``len(keep)`` samples and the replay order.
-
-    ``places[s]`` is the row in slot s: below ``capacity`` a kept row, ``capacity + r`` for row r of the chunk.
-    ``keep`` and ``replay`` are uniform in [0, 1): ``keep[r]`` decides whether and where sample r is kept, ``replay[r]``
-    which kept rows follow sample r in ``order``. Returns the length of ``order``.
-    """
-    length = 0
-    for r in range(keep.shape[0]):
-        order[length] = capacity + r
-        length += 1
-        held = min(seen, capacity)
-        if held > 0:
-            for k in range(replay.shape[1]):
-                order[length] = places[int(replay[r, k] * held)]
-                length += 1
-        slot = seen if seen < capacity else int(keep[r] * (seen + 1))
-        if slot < capacity:
-            places[slot] = capacity + r
-        seen += 1
-    return length
 
 
 class _Store:
@@ -64,28 +37,24 @@ class Reservoir(_Store):
     def add(self, X: FloatArray, codes: IntArray, n_replayed: int = 0) -> tuple[FloatArray, IntArray]:
         """Add rows; return them again, each followed by ``n_replayed`` rows drawn from those held before it."""
         capacity = len(self.X)
-        draws = self.rng.random((len(X), 1 + n_replayed))
-        places = np.arange(capacity)
-        order = np.empty(len(X) * (1 + n_replayed), np.int64)
-        length = reservoir_plan(
-            self.seen, capacity, np.ascontiguousarray(draws[:, 0]), np.ascontiguousarray(draws[:, 1:]), places, order
-        )
-        order = order[:length]
-        fresh = order >= capacity
-        rows, row_codes = np.empty((length, X.shape[1]), self.X.dtype), np.empty(length, np.int64)
-        rows[fresh], row_codes[fresh] = X[order[fresh] - capacity], codes[order[fresh] - capacity]
-        rows[~fresh], row_codes[~fresh] = self.X[order[~fresh]], self.codes[order[~fresh]]
-        changed = np.flatnonzero(places >= capacity)
-        self.X[changed], self.codes[changed] = X[places[changed] - capacity], codes[places[changed] - capacity]
-        self.seen += len(X)
-        return rows, row_codes
+        places, order = list(range(capacity)), []  # row in each slot, rows learned: new rows count from ``capacity``
+        for row, (keep, *replay) in enumerate(self.rng.random((len(X), 1 + n_replayed)).tolist(), capacity):
+            order.append(row)
+            if len(self):
+                order += [places[int(share * len(self))] for share in replay]
+            slot = self.seen if self.seen < capacity else int(keep * (self.seen + 1))
+            if slot < capacity:
+                places[slot] = row
+            self.seen += 1
+        rows, row_codes = np.concatenate([self.X, X]), np.concatenate([self.codes, codes])
+        self.X, self.codes = rows[places], row_codes[places]
+        return rows[order], row_codes[order]
 
     def shrink(self, capacity: int) -> None:
         """Continue with fewer slots; any part of a uniform sample is one."""
         if capacity < len(self.X):
             kept = self.rng.permutation(len(self))[:capacity]
-            empty = np.setdiff1d(np.arange(len(self.X)), np.arange(len(self)))[: capacity - len(kept)]
-            chosen = np.concatenate([kept, empty])
+            chosen = np.concatenate([kept, np.arange(len(self), len(self.X))])[:capacity]
             self.X, self.codes = self.X[chosen], self.codes[chosen]
 
 

@@ -15,32 +15,32 @@ from ccmem.paper.rivals._store import Reservoir
 _METRIC = choice("euclidean", "cosine")
 
 
-class ClassSums:
-    """Sum and number of rows of every class, in double precision."""
+class _ClassSums(Rival):
+    """Base class: sum and number of rows of every class, in double precision."""
 
-    def __init__(self, n_features: int) -> None:
-        self.sums = np.zeros((0, n_features))
-        self.counts = np.zeros(0)
+    def _prepare(self) -> None:
+        self._sums, self._counts = np.zeros((0, self.n_features_in_)), np.zeros(0)
 
-    def grow(self, n_classes: int) -> None:
-        more = n_classes - len(self.counts)
-        self.sums = np.pad(self.sums, ((0, more), (0, 0)))
-        self.counts = np.pad(self.counts, (0, more))
+    def _need(self, n_classes: int) -> dict[str, int]:
+        return {"means": n_classes * self.n_features_in_, "counts": n_classes}
 
-    def add(self, X: FloatArray, codes: IntArray) -> None:
+    def _grow(self, n_classes: int) -> None:
+        more = n_classes - len(self._counts)
+        self._sums, self._counts = np.pad(self._sums, ((0, more), (0, 0))), np.pad(self._counts, (0, more))
+
+    def _learn(self, X: FloatArray, codes: IntArray) -> None:
         for code in np.unique(codes):
             mine = codes == code
-            self.sums[code] += X[mine].sum(axis=0, dtype=np.float64)
-            self.counts[code] += mine.sum()
+            self._sums[code] += X[mine].sum(axis=0, dtype=np.float64)
+            self._counts[code] += mine.sum()
 
-    @property
-    def means(self) -> FloatArray:
+    def _means(self) -> FloatArray:
         """Return one mean per class; zeros for a class that was announced but never seen."""
-        return self.sums / np.maximum(self.counts, 1)[:, None]
+        return self._sums / np.maximum(self._counts, 1)[:, None]
 
 
 @dataclass(eq=False, repr=False)
-class NearestMean(Rival):
+class NearestMean(_ClassSums):
     """Nearest class mean: predict the class with the nearest mean.
 
         m_c = mean of the rows of class c,   answer(x) = argmin_c ||x - m_c||
@@ -64,23 +64,11 @@ class NearestMean(Rival):
     @property
     def means_(self) -> FloatArray:
         self._require_start()
-        return self._sums.means[self._by_class()]
-
-    def _prepare(self) -> None:
-        self._sums = ClassSums(self.n_features_in_)
-
-    def _need(self, n_classes: int) -> dict[str, int]:
-        return {"means": n_classes * self.n_features_in_, "counts": n_classes}
-
-    def _grow(self, n_classes: int) -> None:
-        self._sums.grow(n_classes)
-
-    def _learn(self, X: FloatArray, codes: IntArray) -> None:
-        self._sums.add(X, codes)
+        return self._means()[self._by_class()]
 
     def _answer(self, X: FloatArray) -> IntArray:
-        came = np.flatnonzero(self._sums.counts)
-        return came[_distances(X, self._sums.means[came], self.metric).argmin(axis=1)]
+        came = np.flatnonzero(self._counts)
+        return came[_distances(X, self._means()[came], self.metric).argmin(axis=1)]
 
 
 def _distances(X: FloatArray, points: FloatArray, metric: str) -> FloatArray:
@@ -143,7 +131,7 @@ class NearestNeighbour(Rival):
 
 
 @dataclass(eq=False, repr=False)
-class StreamingLDA(Rival):
+class StreamingLDA(_ClassSums):
     """Streaming linear discriminant analysis: class means and one shared covariance, exact at any time.
 
     Per class c the number n_c and mean m_c; S, the sum over all rows of (x - m_c)(x - m_c)^T. A chunk with k rows of
@@ -169,15 +157,11 @@ class StreamingLDA(Rival):
     _rules: ClassVar[dict[str, Rule]] = {"shrinkage": number(0.0, 1.0, open_below=True)}
 
     def _prepare(self) -> None:
-        self._sums = ClassSums(self.n_features_in_)
+        super()._prepare()
         self._scatter = np.zeros(self.n_features_in_ * (self.n_features_in_ + 1) // 2)
 
     def _need(self, n_classes: int) -> dict[str, int]:
-        n = self.n_features_in_
-        return {"means": n_classes * n, "counts": n_classes, "covariance": n * (n + 1) // 2}
-
-    def _grow(self, n_classes: int) -> None:
-        self._sums.grow(n_classes)
+        return {**super()._need(n_classes), "covariance": self.n_features_in_ * (self.n_features_in_ + 1) // 2}
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         rows = X.astype(np.float64)
@@ -188,12 +172,12 @@ class StreamingLDA(Rival):
             mean = mine.mean(axis=0)
             centred = mine - mean
             more += centred.T @ centred
-            known = self._sums.counts[code]
+            known = self._counts[code]
             if known:
-                gap = self._sums.sums[code] / known - mean
+                gap = self._sums[code] / known - mean
                 more += known * len(mine) / (known + len(mine)) * np.outer(gap, gap)
         self._scatter += more[np.triu_indices(X.shape[1])]
-        self._sums.add(X, codes)
+        super()._learn(X, codes)
 
     def _answer(self, X: FloatArray) -> IntArray:
         if not self._rule:
@@ -203,13 +187,12 @@ class StreamingLDA(Rival):
 
     def _solve(self) -> tuple[FloatArray, FloatArray]:
         n_features = self.n_features_in_
-        counts = self._sums.counts
+        counts, means = self._counts, self._means()
         covariance = np.zeros((n_features, n_features))
         covariance[np.triu_indices(n_features)] = self._scatter / counts.sum()
         covariance += np.triu(covariance, 1).T
         ridge = np.trace(covariance) / n_features
         covariance = (1 - self.shrinkage) * covariance + self.shrinkage * ridge * np.eye(n_features)
-        means = self._sums.means
         weights = np.linalg.lstsq(covariance, means.T)[0].T
         with np.errstate(divide="ignore"):
             biases = np.log(counts / counts.sum()) - 0.5 * np.einsum("ij,ij->i", means, weights)

@@ -19,6 +19,7 @@ of 1 is ours and replaces a tiny learning rate; subtracting the mean of x is the
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
@@ -32,25 +33,6 @@ from ccmem.readout._vector import add_rows
 
 TOGETHER = 32
 """Number of rows processed together."""
-
-
-@kernel
-def _is_worse(sums: FloatArray, a: int, b: int) -> bool:
-    """True if cell a ranks below cell b: smaller sum, or equal sum and higher index."""
-    return sums[a] < sums[b] or (sums[a] == sums[b] and a > b)
-
-
-@kernel
-def _sift(heap: IntArray, sums: FloatArray, place: int) -> None:
-    """Sift a cell down a heap whose root is the worst cell."""
-    while 2 * place + 1 < heap.shape[0]:
-        below = 2 * place + 1
-        if below + 1 < heap.shape[0] and _is_worse(sums, heap[below + 1], heap[below]):
-            below += 1
-        if not _is_worse(sums, heap[below], heap[place]):
-            break
-        heap[place], heap[below] = heap[below], heap[place]
-        place = below
 
 
 @kernel
@@ -80,24 +62,17 @@ def fire(X: FloatArray, inputs: IntArray, cells: IntArray, activity: FloatArray)
 
 
 @kernel
-def choose(sums: FloatArray, heap: IntArray, activity: FloatArray) -> None:
-    """Return the cells with the largest sums, and the sums relative to the largest."""
-    n_active = heap.shape[0]
-    for k in range(n_active):
-        heap[k] = k
-    for k in range(n_active // 2, -1, -1):
-        _sift(heap, sums, k)
-    least = sums[heap[0]]
-    for j in range(n_active, sums.shape[0]):
-        if sums[j] > least:
-            heap[0] = j
-            _sift(heap, sums, 0)
-            least = sums[heap[0]]
-    most = sums.dtype.type(0.0)
-    for k in range(n_active):
-        most = max(most, sums[heap[k]])
-    for k in range(n_active):
-        activity[k] = sums[heap[k]] / most if sums[heap[k]] > 0.0 else 0.0
+def choose(sums: FloatArray, cells: IntArray, activity: FloatArray) -> None:
+    """Return the cells with the largest sums, the first of equal ones, and the sums relative to the largest."""
+    best = [(sums[j], -j) for j in range(cells.shape[0])]  # a heap whose root is the worst cell
+    heapq.heapify(best)
+    for j in range(cells.shape[0], sums.shape[0]):
+        if sums[j] > best[0][0]:
+            heapq.heapreplace(best, (sums[j], -j))
+    most = max(max(best)[0], sums.dtype.type(0.0))
+    for k in range(cells.shape[0]):
+        cells[k] = -best[k][1]
+        activity[k] = best[k][0] / most if best[k][0] > 0.0 else 0.0
 
 
 @kernel

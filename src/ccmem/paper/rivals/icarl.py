@@ -65,40 +65,34 @@ class ICaRL(TaskRival):
     @property
     def exemplars_(self) -> list[FloatArray]:
         self._require_start()
-        return [self._exemplars[code].copy() for code in self._by_class()]
+        return [self._kept[self._kept_codes == code] for code in self._by_class()]
 
     def _need(self, n_classes: int) -> dict[str, int]:
         return {**super()._need(n_classes), "one exemplar of every class": n_classes * (self.n_features_in_ + 1)}
 
     def _held(self) -> int:
-        return self._network.n_floats + sum(rows.size + len(rows) for rows in self._exemplars) + self._n_reserved
+        return self._network.n_floats + self._kept.size + len(self._kept) + self._n_reserved
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._exemplars: list[FloatArray] = []
+        self._kept = np.zeros((0, self.n_features_in_), self._learn_type)  # exemplars by class, best first
+        self._kept_codes = np.zeros(0, np.int64)
 
     def _grow(self, n_classes: int) -> None:
         super()._grow(n_classes)
-        empty = np.zeros((0, self.n_features_in_), self._learn_type)
-        self._exemplars += [empty] * (n_classes - len(self._exemplars))
-        self._cut(self._per_class(max(1, len(self._came()))))
+        self._cut(max(1, len(np.unique(self._kept_codes))))
 
-    def _came(self) -> IntArray:
-        """Return the classes of completed tasks."""
-        return np.flatnonzero([len(rows) > 0 for rows in self._exemplars])
-
-    def _per_class(self, n_classes: int) -> int:
-        """Return the number of exemplars of each of ``n_classes`` classes."""
-        return self._room(self._network.n_classes, self._n_reserved) // n_classes
-
-    def _cut(self, count: int) -> None:
-        self._exemplars = [rows[:count].copy() for rows in self._exemplars]
+    def _cut(self, n_classes: int) -> int:
+        """Keep the first exemplars of every class, as many as fit with ``n_classes`` classes; return their number."""
+        count = self._room(self._network.n_classes, self._n_reserved) // n_classes
+        rank = np.arange(len(self._kept)) - np.searchsorted(self._kept_codes, self._kept_codes)
+        self._kept, self._kept_codes = self._kept[rank < count], self._kept_codes[rank < count]
+        return count
 
     def _learn_task(self, X: FloatArray, codes: IntArray) -> None:
-        old = self._came()
+        old = np.unique(self._kept_codes)
         now = np.union1d(old, codes)
-        kept, kept_codes = self._all_exemplars()
-        rows, labels = np.concatenate([X, kept]), np.concatenate([codes, kept_codes])
+        rows, labels = np.concatenate([X, self._kept]), np.concatenate([codes, self._kept_codes])
         targets = np.eye(self._network.n_classes, dtype=X.dtype)[labels]
         if len(old):
             targets[:, old] = 1 / (1 + np.exp(-self._network.scores(rows)[:, old]))
@@ -108,24 +102,24 @@ class ICaRL(TaskRival):
         self._network.state.membership[:, now] = True
         for _ in range(self.n_epochs):
             self._network.learn_targets(rows, targets, self._rng.permutation(len(rows)), self.learning_rate)
-        self._cut(self._per_class(len(now)))
-        self._renew(X, codes, old)
+        self._renew(X, codes, self._cut(len(now)))
 
-    def _renew(self, X: FloatArray, codes: IntArray, old: IntArray) -> None:
-        """Choose exemplars for the classes of the completed task."""
-        count = self._per_class(len(np.union1d(old, codes)))
+    def _renew(self, X: FloatArray, codes: IntArray, count: int) -> None:
+        """Choose ``count`` exemplars for each class of the completed task."""
+        others = ~np.isin(self._kept_codes, codes)
+        rows, labels = [self._kept[others]], [self._kept_codes[others]]
         for code in np.unique(codes):
-            mine = np.concatenate([X[codes == code], self._exemplars[code]])
-            self._exemplars[code] = mine[herd(self._features(mine), count)]
-
-    def _all_exemplars(self) -> tuple[FloatArray, IntArray]:
-        counts = [len(rows) for rows in self._exemplars]
-        return np.concatenate(self._exemplars), np.repeat(np.arange(len(counts)), counts)
+            mine = np.concatenate([X[codes == code], self._kept[self._kept_codes == code]])
+            rows.append(mine[herd(self._features(mine), count)])
+            labels.append(np.full(len(rows[-1]), code))
+        kept_codes = np.concatenate(labels)
+        order = np.argsort(kept_codes, kind="stable")
+        self._kept, self._kept_codes = np.concatenate(rows)[order], kept_codes[order]
 
     def _features(self, X: FloatArray) -> FloatArray:
         return unit_length(self._network.features(X).astype(np.float64))
 
     def _answer(self, X: FloatArray) -> IntArray:
-        came = self._came()
-        means = unit_length(np.array([self._features(self._exemplars[code]).mean(axis=0) for code in came]))
-        return came[(self._features(X) @ means.T).argmax(axis=1)]
+        came = np.unique(self._kept_codes)
+        means = [self._features(self._kept[self._kept_codes == code]).mean(axis=0) for code in came]
+        return came[(self._features(X) @ unit_length(np.array(means)).T).argmax(axis=1)]

@@ -25,7 +25,6 @@ import numpy as np
 
 from ccmem.core.parameters import Rule, integer, number
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.jit import kernel
 from ccmem.paper.rivals._network import Network
 from ccmem.paper.rivals.icarl import ICaRL
 from ccmem.readout.network import unpack
@@ -43,7 +42,6 @@ def _torch() -> Any:
     return torch
 
 
-@kernel
 def move(
     E: FloatArray,
     slopes: FloatArray,
@@ -51,18 +49,14 @@ def move(
     second: FloatArray,
     step: int,
     rate: float,
-    low: float,
-    high: float,
+    bounds: tuple[float, float],
 ) -> None:
     """Take an Adam step in place, within bounds; moments are in double precision to keep small squares."""
+    slopes = slopes.astype(np.float64)
+    first[:] = 0.9 * first + 0.1 * slopes
+    second[:] = 0.999 * second + 0.001 * slopes * slopes
     scale, root = rate / (1.0 - 0.9**step), math.sqrt(1.0 - 0.999**step)
-    for r in range(E.shape[0]):
-        for i in range(E.shape[1]):
-            slope = np.float64(slopes[r, i])
-            first[r, i] = 0.9 * first[r, i] + 0.1 * slope
-            second[r, i] = 0.999 * second[r, i] + 0.001 * slope * slope
-            moved = E[r, i] - scale * first[r, i] / (math.sqrt(second[r, i]) / root + 1e-8)
-            E[r, i] = min(max(moved, low), high)
+    E[:] = np.clip(E - scale * first / (np.sqrt(second) / root + 1e-8), *bounds)
 
 
 def learned_exemplars(
@@ -89,7 +83,7 @@ def learned_exemplars(
     one_hot = torch.eye(len(classes), dtype=E.dtype)
     wanted, targets = one_hot[np.searchsorted(classes, labels)], one_hot[np.searchsorted(classes, codes)]
     rows = torch.as_tensor(X)
-    slopes_of_all, first, second = np.zeros_like(found), np.zeros(found.shape), np.zeros(found.shape)
+    first, second = np.zeros(found.shape), np.zeros(found.shape)
 
     def loss(weights: list[Any], inputs: Any, target: Any) -> Any:
         n_layers = len(weights) // 2
@@ -111,9 +105,9 @@ def learned_exemplars(
             weights = [layer - inner_rate * slope for layer, slope in zip(weights, slopes, strict=True)]
         part = rng.permutation(len(rows))[:ROWS_A_STEP]
         (slope,) = torch.autograd.grad(loss(weights, rows[part], targets[part]), seen)
+        slopes_of_all = np.zeros_like(found)
         np.add.at(slopes_of_all, parts, slope.numpy())
-        move(found, slopes_of_all, first, second, step, outer_rate, *bounds)
-        slopes_of_all[parts] = 0.0
+        move(found, slopes_of_all, first, second, step, outer_rate, bounds)
     return found
 
 
@@ -144,34 +138,21 @@ class Mnemonics(ICaRL):
     def _need(self, n_classes: int) -> dict[str, int]:
         return {**super()._need(n_classes), "range of the data": self._n_reserved}
 
-    def _renew(self, X: FloatArray, codes: IntArray, old: IntArray) -> None:
-        super()._renew(X, codes, old)
+    def _renew(self, X: FloatArray, codes: IntArray, count: int) -> None:
+        super()._renew(X, codes, count)
         self._bounds = (min(self._bounds[0], float(X.min())), max(self._bounds[1], float(X.max())))
-        new = np.unique(codes)
-        self._put(new, self._learned(*self._of(new), X, codes))
-        rows, labels = self._of(np.setdiff1d(old, new))
-        halves = np.arange(len(rows)) % 2 == 0
-        if halves.any() and not halves.all():
-            rows[halves] = self._learned(rows[halves], labels[halves], rows[~halves], labels[~halves])
-            rows[~halves] = self._learned(rows[~halves], labels[~halves], rows[halves], labels[halves])
-            self._put(np.setdiff1d(old, new), rows)
+        new = np.isin(self._kept_codes, codes)
+        self._learn_exemplars(new, X, codes)
+        old = np.flatnonzero(~new)
+        for half, other in ((old[::2], old[1::2]), (old[1::2], old[::2])) if len(old) > 1 else ():
+            self._learn_exemplars(half, self._kept[other], self._kept_codes[other])
 
-    def _of(self, classes: IntArray) -> tuple[FloatArray, IntArray]:
-        rows, labels = self._all_exemplars()
-        mine = np.isin(labels, classes)
-        return rows[mine], labels[mine]
-
-    def _put(self, classes: IntArray, rows: FloatArray) -> None:
-        edges = np.cumsum([len(self._exemplars[code]) for code in classes])[:-1]
-        for code, part in zip(classes.tolist(), np.split(rows, edges), strict=True):
-            self._exemplars[code] = part.copy()
-
-    def _learned(self, exemplars: FloatArray, labels: IntArray, X: FloatArray, codes: IntArray) -> FloatArray:
-        return learned_exemplars(
+    def _learn_exemplars(self, which: Any, X: FloatArray, codes: IntArray) -> None:
+        self._kept[which] = learned_exemplars(
             self._network,
-            self._came(),
-            exemplars,
-            labels,
+            np.unique(self._kept_codes),
+            self._kept[which],
+            self._kept_codes[which],
             X,
             codes,
             n_outer=self.n_outer,

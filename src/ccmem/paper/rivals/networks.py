@@ -1,4 +1,21 @@
-"""Rivals that train the paper's network on the stream or on stored samples: fine-tuning, replay, GDumb, joint."""
+"""Rivals that train the paper's network on the stream or on stored samples: fine-tuning, replay, GDumb, joint.
+
+>>> rng = np.random.default_rng(0)
+>>> X, y = rng.normal(size=(400, 2)), np.arange(400) // 200
+>>> X[y == 1] += 4                                              # first one class, then the other
+>>> model = FineTuning((8,), learning_rate=0.05, random_state=0).partial_fit(X, y)
+>>> float(model.score(X[y == 1], y[y == 1])), float(model.score(X[y == 0], y[y == 0])) < 0.9
+(1.0, True)
+>>> model = Replay((8,), n_replayed=2, learning_rate=0.05, max_floats=200, random_state=0).partial_fit(X, y)
+>>> float(model.score(X, y)) > 0.9, model.n_floats_ <= 200
+(True, True)
+>>> model = GDumb((8,), n_epochs=20, max_floats=200, random_state=0).partial_fit(X, y)
+>>> float(model.score(X, y)) > 0.9, model.n_floats_ <= 200
+(True, True)
+>>> model = Joint((8,), random_state=0).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+>>> float(model.score(X, y)) > 0.9, model.n_floats_
+(True, 1242)
+"""
 
 from __future__ import annotations
 
@@ -24,14 +41,6 @@ class FineTuning(TaskRival):
 
     Without ``task_ends`` every sample is learned once, in order; otherwise each completed task is learned in
     ``n_epochs`` shuffled epochs.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(400, 2)), np.arange(400) // 200
-    >>> X[y == 1] += 4
-    >>> model = FineTuning((8,), learning_rate=0.05, random_state=0).partial_fit(X, y)
-    >>> float(model.score(X[y == 1], y[y == 1])), float(model.score(X[y == 0], y[y == 0])) < 0.9
-    (1.0, True)
     """
 
     _: KW_ONLY
@@ -71,14 +80,6 @@ class Replay(NetworkRival):
     The network takes one softmax cross-entropy step for the current sample and one for each of ``n_replayed`` rows
     drawn from the reservoir as it was before (Chaudhry et al., "On tiny episodic memories in continual learning", 2019,
     with batches of one). It receives nothing but labels.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(400, 2)), np.arange(400) // 200
-    >>> X[y == 1] += 4                                              # first one class, then the other
-    >>> model = Replay((8,), n_replayed=2, learning_rate=0.05, max_floats=200, random_state=0).partial_fit(X, y)
-    >>> float(model.score(X, y)) > 0.9, model.n_floats_ <= 200
-    (True, True)
     """
 
     _: KW_ONLY
@@ -158,14 +159,6 @@ class GDumb(_Retrained):
 
     After "GDumb: a simple approach that questions our progress in continual learning" (Prabhu, Torr and Dokania, 2020),
     with steps of one sample and without augmentation.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(400, 2)), np.arange(400) // 200
-    >>> X[y == 1] += 4
-    >>> model = GDumb((8,), n_epochs=20, max_floats=200, random_state=0).partial_fit(X, y)
-    >>> float(model.score(X, y)) > 0.9, model.n_floats_ <= 200
-    (True, True)
     """
 
     _: KW_ONLY
@@ -200,14 +193,6 @@ class Joint(_Retrained):
 
     It stores the whole stream, so it is no rival within a budget (with one, it raises once it holds more). It shows
     what the network reaches if nothing has to be forgotten.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(400, 2)), np.arange(400) // 200
-    >>> X[y == 1] += 4
-    >>> model = Joint((8,), random_state=0).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    >>> float(model.score(X, y)) > 0.9, model.n_floats_
-    (True, 1242)
     """
 
     told: ClassVar[str] = "labels; holds all data"
