@@ -9,7 +9,7 @@ rings become two closed chains, and the connected components count the groups wi
 import numpy as np
 
 from ccmem import GrowingNeuralGas, plots
-from ccmem.plots.graphs import components
+from ccmem.plots.maps import components
 
 rng = np.random.default_rng(0)
 angle = rng.uniform(0, 2 * np.pi, 6000)

@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "tests/test_river.py", EVERY),
     ),
     "metrics and protocol": (
-        ("metrics.retention", "metrics.events", "metrics.segments", "paper.experiments.protocol"),
+        ("metrics.retention", "metrics.events", "paper.experiments.protocol"),
         ("tests/metrics", "tests/paper/experiments/test_protocol.py"),
     ),
     "persistence": (

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
-from ccmem.plots import _figure, grids, results, timelines  # noqa: E402
+from ccmem.plots import _figure, results, timelines, units  # noqa: E402
 
 new_figure = _figure.new_figure
 
-blocks = sys.modules["ccmem.plots.blocks"]  # the package has a function of that name
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("plot_*.py"))
 
 
@@ -25,13 +23,7 @@ def test_example(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
     try:
         made: list[object] = []
-        for module in (
-            _figure,
-            blocks,
-            grids,
-            results,
-            timelines,
-        ):  # figures of ccmem.plots show themselves, without pyplot
+        for module in (_figure, results, timelines, units):  # figures of ccmem.plots show themselves, without pyplot
             monkeypatch.setattr(module, "new_figure", lambda *size: made.append(new_figure(*size)) or made[-1])
         runpy.run_path(str(script), run_name="__main__")
         assert shown or made

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from ccmem import IncrementalWTA, SelfOrganisingMap, plots, write_graphml
-from ccmem.plots.graphs import components, layout
+from ccmem.plots.maps import components, layout
 
 X = np.random.default_rng(0).random((300, 3))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.metrics import score_recording
+from studies.segments import score_recording
 
 from . import recordings
 from .candidates import Candidate, Found, rand_index

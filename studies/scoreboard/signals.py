@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.metrics import covering
+from studies.segments import covering
 
 from . import recordings
 from .candidates import Found, rand_index

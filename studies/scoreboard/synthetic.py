@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.metrics import score_recording
+from studies.segments import score_recording
 
 from . import made
 from .candidates import Found, rand_index

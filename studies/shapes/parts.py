@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmem import AdaptiveCCM, Stack
-from ccmem.metrics import covering
+from studies.segments import covering
 
 from . import data
 from .activity import FRONTS, activity, people

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.metrics import covering
+from studies.segments import covering
 
 from . import data
 from .activity import FRONTS

@@ -10,21 +10,16 @@ from ccmem.metrics.retention import (
     forgetting_best_to_last,
     forgetting_first_to_last,
 )
-from ccmem.metrics.segments import RecordingScore, covering, regimes, score_recording
 
 __all__ = [
     "EventScore",
-    "RecordingScore",
     "average_accuracy",
     "backward_transfer",
     "backward_transfer_triangle",
     "conformity",
-    "covering",
     "forgetting_best_to_last",
     "forgetting_first_to_last",
     "quantisation_error",
-    "regimes",
     "score_events",
-    "score_recording",
     "topographic_error",
 ]

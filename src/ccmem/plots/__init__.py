@@ -5,14 +5,11 @@ function touches pyplot's global state, so plots work in servers and threads. Bl
 marker in every picture (:mod:`ccmem.core.colours`).
 """
 
-from ccmem.plots.blocks import blocks
-from ccmem.plots.curves import curves
-from ccmem.plots.graphs import graph
-from ccmem.plots.grids import memories, memory_grid
-from ccmem.plots.maps import component_planes, map
+from ccmem.plots.maps import component_planes, graph, map
 from ccmem.plots.regions import regions
-from ccmem.plots.results import accuracy_chart, task_matrices, task_matrix
+from ccmem.plots.results import accuracy_chart, curves, task_matrices, task_matrix
 from ccmem.plots.timelines import timeline
+from ccmem.plots.units import blocks, memories, memory_grid
 
 __all__ = [
     "accuracy_chart",

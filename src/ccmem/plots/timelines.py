@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ccmem.base.images import image_shape as shape_of
 from ccmem.core.colours import ALARM, GREY, INK, PALE, SIGNS, block_colour
 from ccmem.core.times import format_time
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.plots._figure import column_names, memory_of, new_figure, note
-from ccmem.plots.grids import stretched
+from ccmem.plots.units import stretched
 
 WORDS, ARROWS, MARKS = 14, 60, 160
 """Largest number of events drawn with words, arrows and markers; beyond that, ticks."""
@@ -73,12 +75,10 @@ def timeline(
         raise TypeError(f"a timeline needs a memory with blocks, such as AdaptiveCCM, not {type(memory).__name__}")
     if rejected is not None:
         alarm = alarm_of(np.asarray(rejected, np.bool_), [event.step for event in memory.events_])
-    n_blocks = _n_blocks(memory)
-    lanes_high = min(6.0, max(1.2, 0.55 * n_blocks))
-    rows, shape = _rows_of(stream, image_shape)
+    rows, shape = (None, None) if stream is None else _rows_of(stream, image_shape)
     stream_high = 0.75 if shape is not None or rows is None else 0.35 + 0.13 * min(rows.shape[1], MOST_COLUMNS)
     n_below = (alarm is not None) + (evidence is not None)
-    heights = [stream_high] * (rows is not None) + [lanes_high] + [0.75] * n_below
+    heights = [stream_high] * (rows is not None) + [min(6.0, max(1.2, 0.55 * _n_blocks(memory)))] + [0.75] * n_below
     figure = new_figure(11, sum(heights) + 1.0) if figure is None else figure
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     for panel in panels:
@@ -88,8 +88,7 @@ def timeline(
             panel.axvline(step, color=GREY, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0)
     below = panels[-1]
     if rows is not None:
-        names = [str(name) for name in getattr(stream, "columns", [])]
-        _draw_stream(panels.pop(0), rows, shape, names)
+        _draw_stream(panels.pop(0), rows, shape, [str(name) for name in getattr(stream, "columns", [])])
     draw_lanes(panels.pop(0), memory)
     if alarm is not None:
         _draw_alarm(panels.pop(0), np.asarray(alarm), _limit(memory))
@@ -196,18 +195,18 @@ def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
 
 
 def _draw_evidence(axes: Any, memory: Any, evidence: FloatArray | None) -> None:
-    """Draw the evidence against its threshold: linear up to 1, logarithmic beyond; a stem per event."""
+    """Draw the evidence against its threshold, with a stem per event: linear up to 1, logarithmic beyond."""
     events = [event for event in memory.events_ if event.changes_block]
-    axes.set_yscale("function", functions=(_evidence_height, _evidence_at))
+    axes.set_yscale("symlog", base=np.e, linthresh=1)
     if evidence is not None:
         axes.fill_between(*_peaks(np.nan_to_num(evidence)), color=ALARM, linewidth=0.6, alpha=0.45)
     axes.vlines([e.step for e in events], 0, [e.evidence or 1.0 for e in events], color=ALARM, linewidth=2)
     for event in events if len(events) <= WORDS else ():
-        evidence_here = event.evidence or 1.0
-        place = (event.step, evidence_here)
-        note(axes, f"{evidence_here:.2g}", place, (4, -2), va="bottom", color=ALARM, fontsize=9)
+        place = (event.step, event.evidence or 1.0)
+        note(axes, f"{place[1]:.2g}", place, (4, -2), va="bottom", color=ALARM, fontsize=9)
     axes.axhline(1, color=ALARM, linewidth=0.9, linestyle=":")
     top = max([4.0, *(1.6 * event.evidence for event in events)])
+    axes.minorticks_off()
     axes.set(ylim=(0, top), yticks=[1, top**0.8], yticklabels=["threshold", "evidence"])
     axes.tick_params(axis="y", labelcolor=ALARM)
     for label, size, weight in zip(axes.get_yticklabels(), (9, 10), ("normal", "bold"), strict=True):
@@ -221,23 +220,11 @@ def _peaks(values: Any) -> tuple[Any, Any]:
     return steps, np.maximum.reduceat(values, steps)
 
 
-def _evidence_height(evidence: FloatArray) -> FloatArray:
-    return np.where(evidence <= 1, evidence, 1 + np.log(np.maximum(evidence, 1)))
-
-
-def _evidence_at(height: FloatArray) -> FloatArray:
-    return np.where(height <= 1, height, np.exp(np.clip(height, 1, 20) - 1))
-
-
-def _rows_of(stream: Any, shape: tuple[int, int] | None) -> tuple[FloatArray | None, tuple[int, int] | None]:
+def _rows_of(stream: Any, shape: tuple[int, int] | None) -> tuple[FloatArray, tuple[int, int] | None]:
     """Return a stream as an array, and the image shape if it holds images."""
-    if stream is None:
-        return None, None
     rows = np.asarray(stream)
-    side = round(rows.shape[1] ** 0.5)
-    if shape is None and side * side == rows.shape[1] and side >= 8:
-        shape = (side, side)
-    return rows, shape
+    facts: Any = SimpleNamespace(n_features_in_=rows.shape[1], feature_names_in_=getattr(stream, "columns", None))
+    return rows, shape_of(facts, shape)
 
 
 def _draw_stream(axes: Any, rows: FloatArray, shape: tuple[int, int] | None, names: list[str]) -> None:

@@ -22,11 +22,12 @@ p.verdict { font-size: 1.15rem; font-weight: 600; }
 nav a { margin-right: 1.2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .8rem 0; }
-th, td { text-align: left; padding: .28rem .8rem .28rem .4rem; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; padding: .28rem .55rem .28rem .3rem; border-bottom: 1px solid var(--line); }
 th, td { white-space: nowrap; }
 th { background: var(--soft); } tr.first td { border-top: 2px solid var(--line); }
 td.verified, td.better { color: #22763c; } td.missed { color: #b83232; font-weight: 600; }
-figure { margin: 1.6rem 0; } img { max-width: 100%; height: auto; }
+figure { margin: 1.6rem 0; overflow-x: auto; } img { max-width: 100%; height: auto; }
+@media (max-width: 40rem) { img { max-width: 40rem; } }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; font-size: .82rem; }
 details { margin: 1rem 0; } summary { cursor: pointer; }
 """

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from ccmem.metrics import covering, regimes, score_recording
+from studies.segments import covering, score_recording
 
 CHANGES = st.lists(st.integers(-2, 24), max_size=6)
 
@@ -57,14 +56,3 @@ def test_what_makes_no_sense_is_refused() -> None:
         covering([1], [1], 0)
     with pytest.raises(ValueError, match="does not come after"):
         score_recording([1], 5, 5)
-    with pytest.raises(ValueError, match="outside"):
-        regimes([(9, 1)], 9)
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=5))
-def test_regimes_follow_the_last_event(events: list[tuple[int, int]]) -> None:
-    events = sorted(events, key=lambda event: event[0])
-    rows = regimes(events, 10)
-    for row in range(10):
-        earlier = [block for step, block in events if step <= row]
-        assert rows[row] == (earlier[-1] if earlier else 0)

@@ -78,17 +78,3 @@ def score_recording(steps: Sequence[int], onset: int, return_at: int | None, *, 
         faults[0] - onset if faults else None,
         returns[0] - return_at if return_at is not None and returns else None,
     )
-
-
-def regimes(events: Iterable[tuple[int, int]], n_rows: int, first: int = 0) -> list[int]:
-    """Return the block in use after each row, from ``(step, block)`` of the events in order.
-
-    >>> regimes([(2, 1), (4, 0)], 6)
-    [0, 0, 1, 1, 0, 0]
-    """
-    rows = [first] * n_rows
-    for step, block in events:
-        if not 0 <= step < n_rows:
-            raise ValueError(f"an event at step {step} lies outside of {n_rows} rows")
-        rows[step:] = [block] * (n_rows - step)
-    return rows
