@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from ccmem import ARTC2A, CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, load
@@ -160,6 +161,11 @@ def test_the_memory_passed_in_stays_untouched():
 # Several winners ---------------------------------------------------------------------------------------------------
 
 
+def shares(clf, X):
+    votes = clf.predict_votes(X)
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
 def two_units():
     """Units at (1, 0) and (0, 1): 8 votes for a and 2 for b on the first, 1 for b on the second."""
     X = np.array([[1.0, 0.0]] * 10 + [[0.0, 1.0]])
@@ -180,7 +186,7 @@ def test_several_winners_weigh_their_shares_by_similarity(balanced):
 def test_several_winners_weigh_their_shares_by_distance_squared():
     clf = classifier(n_winners=2).fit([[0.0], [10.0]], ["low", "high"])
     weight = ((2.0 / 8.0) ** 2) ** 8
-    np.testing.assert_allclose(clf.predict_proba([[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
+    np.testing.assert_allclose(shares(clf, [[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
 
 
 @pytest.mark.parametrize("label_use", ["merge", "guide"])
@@ -209,7 +215,7 @@ def test_weights_of_votes_in_columns_fall_with_the_square_of_the_distance_square
     X = np.array([[0.0], [10.0]] * 40)
     clf = ModalClassifier(AdaptiveCCM(n_slots=2), n_winners=2).fit(X, ["low", "high"] * 40)
     weight = (2.0 / 8.0) ** 4
-    np.testing.assert_allclose(clf.predict_proba([[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
+    np.testing.assert_allclose(shares(clf, [[2.0]]), [[weight / (1 + weight), 1 / (1 + weight)]], rtol=1e-9)
     assert clf.predict([[2.0], [5.5]], reject=0.99).tolist() == ["low", None]
 
 
@@ -299,9 +305,9 @@ def test_a_shared_metric_discounts_what_varies_within_classes_and_evidence_choos
     np.testing.assert_array_equal(own.memory_.prototypes_, shared.memory_.prototypes_)
     np.testing.assert_array_equal(own.votes_, shared.votes_)
     assert shared.score(X[1200:], y[1200:]) > own.score(X[1200:], y[1200:]) + 0.1
-    np.testing.assert_array_equal(auto.predict_proba(X[1200:]), shared.predict_proba(X[1200:]))
+    np.testing.assert_array_equal(auto.predict_votes(X[1200:]), shared.predict_votes(X[1200:]))
     assert shared.n_floats_ == own.n_floats_
-    assert auto.n_floats_ == own.n_floats_ + 64 * 41 + 4
+    assert auto.n_floats_ == own.n_floats_ + 64 * 41
     assert shared.working_floats_ > own.working_floats_ == 0
     noise = ModalClassifier(AdaptiveCCM()).partial_fit(np.abs(X[:600]), np.arange(600) % 2)  # labels mean nothing
     assert not noise._evidence.prefers_shared
@@ -346,6 +352,8 @@ def test_a_metric_does_not_depend_on_how_a_stream_is_cut(metric, tmp_path):
         np.testing.assert_array_equal(whole.votes_, other.votes_)
         if metric == "auto":
             assert whole._evidence.lead == other._evidence.lead != 0
+        np.testing.assert_array_equal(whole._evidence.forecasts, other._evidence.forecasts)
+        np.testing.assert_array_equal(whole._evidence.counters, other._evidence.counters)
 
 
 def test_bad_metrics_are_named():
@@ -354,15 +362,20 @@ def test_bad_metrics_are_named():
         ModalClassifier(IncrementalWTA(), metric="euclid").partial_fit(X, y)
     fields = ModalClassifier(AdaptiveCCM()).partial_fit(X, y)._export()
     for damage in (
-        {"counters": np.array([300, 301, 400])},
-        {"counters": np.array([300, 300, 200])},
+        {"counters": np.array([300, 301, 400, 300, 301])},
+        {"counters": np.array([300, 300, 200, 300, 301])},
+        {"counters": np.array([300, 300, 400, 300, 301 + 1024])},
+        {"forecasts": np.array([4.0, 1.0, 1.0, 0.0, 1.0])},
+        {"forecasts": np.array([0.0, 1.0, 1.0, 0.0, -1.0])},
         {"codes": np.full(64, 3)},
         {"buffer": None},
         {"lead": np.array([np.nan])},
     ):
         with pytest.raises(ValueError, match="ModalClassifier"):
-            ModalClassifier(AdaptiveCCM())._import({**fields, "metric": {**fields["metric"], **damage}})
+            ModalClassifier(AdaptiveCCM())._import({**fields, "evidence": {**fields["evidence"], **damage}})
     with pytest.raises(ValueError, match="does not fit its settings"):
+        ModalClassifier(AdaptiveCCM(), n_winners=1)._import(fields)
+    with pytest.raises(ValueError, match="buffer is not an array"):
         ModalClassifier(AdaptiveCCM(), metric="own")._import(fields)
 
 
@@ -404,6 +417,34 @@ def test_one_sample_is_answered_like_many():
         clf.set_params(n_winners=n_winners)
         assert clf.predict(x[np.newaxis]).tolist() == [answer]
         assert clf.predict_one(x) == clf.predict_one(x.tolist()) == answer
+
+
+def test_probabilities_are_calibrated_on_rows_that_were_not_learned_yet():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=3000)
+    X = rng.normal(size=(3000, 6)) + 1.5 * np.eye(6)[y]
+    clf = ModalClassifier(AdaptiveCCM()).partial_fit(X[:2000], y[:2000])
+    X, y = X[2000:], y[2000:]
+    p, plain = clf.predict_proba(X), shares(clf, X)
+    np.testing.assert_array_equal(p.argmax(axis=1), plain.argmax(axis=1))
+    right = (clf.predict(X) == y).mean()
+    assert abs(p.max(axis=1).mean() - right) < 0.03 < right - plain.max(axis=1).mean()
+    losses = [-np.log(q[np.arange(1000), y] + 1e-3).mean() for q in (p, plain)]
+    assert losses[0] < losses[1]
+    for limit in (0.5, 0.7):
+        answers = clf.predict(X, reject=limit)
+        np.testing.assert_array_equal(answers == None, (p.max(axis=1) < limit) | clf.is_unknown(X))  # noqa: E711
+
+
+def test_rows_of_a_class_never_seen_are_unknown():
+    X, y = load_digits(return_X_y=True)
+    seen = y < 9
+    clf = ModalClassifier(AdaptiveCCM()).partial_fit(X[seen][:1400], y[seen][:1400])
+    assert clf.is_unknown(X[seen][1400:], level=0.01).mean() < 0.05
+    assert clf.is_unknown(X[seen].mean() - X[:50], level=0.01).all()
+    one = ModalClassifier(AdaptiveCCM(), n_winners=1).partial_fit(X, y)
+    with pytest.raises(ValueError, match="several winners"):
+        one.is_unknown(X)
 
 
 def test_a_memory_that_was_changed_is_noticed_by_the_next_sample():

@@ -64,15 +64,16 @@ def weigh_votes(
     n_winners: int,
     out: FloatArray,
     best: IntArray,
+    nearest: FloatArray,
 ) -> int:
-    """Compute the class shares of each row's best units, weighted by proximity, and the best unit.
+    """Compute the class shares of each row's best units, weighted by proximity, the best unit, and how far it is.
 
     Units without votes are left out, and their scores overwritten. Return the number of units with votes.
     """
     units, classes = scores.shape[1], votes.shape[1]
     winners = np.empty(min(n_winners, units), np.int64)
     return _weigh_votes(
-        scores, by_distance, sharpness, votes, balanced, winners, np.zeros(units), np.ones(classes), out, best
+        scores, by_distance, sharpness, votes, balanced, winners, np.zeros(units), np.ones(classes), out, best, nearest
     )
 
 
@@ -88,6 +89,7 @@ def _weigh_votes(
     totals: FloatArray,
     out: FloatArray,
     best: IntArray,
+    nearest: FloatArray,
 ) -> int:
     units, classes, voters = scores.shape[1], votes.shape[1], 0
     for unit in range(units):
@@ -116,14 +118,13 @@ def _weigh_votes(
         best[r] = winners[0]
         for c in range(classes):
             out[r, c] = 0.0
-        nearest = 0.0
         for k in range(winners.shape[0]):
             unit = winners[k]
             score = float(scores[r, unit])
             far = max(score * score if by_distance else 1.0 - score, 1e-12)
             if k == 0:
-                nearest = far
-            weight = (nearest / far) ** sharpness / sizes[unit]
+                nearest[r] = far
+            weight = (nearest[r] / far) ** sharpness / sizes[unit]
             for c in range(classes):
                 out[r, c] += weight * votes[unit, c] / totals[c]
     return voters

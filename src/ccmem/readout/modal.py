@@ -35,7 +35,6 @@ from ccmem.core.undo import undone_on_error
 from ccmem.kernels.votes import add_vote, count_votes
 from ccmem.readout._saved import check_classes, fitting_votes
 from ccmem.readout._voting import VotingPredictions
-from ccmem.readout.metric import MetricEvidence
 
 _RULES: dict[str, Rule] = {
     "n_winners": optional(integer(1)),
@@ -297,16 +296,19 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
         return self._learn(rows, codes)
 
     def _learn(self, rows: FloatArray, codes: IntArray) -> ChunkResult:
-        """Learn validated rows and count their votes; compare metrics when it is due."""
-        if self._evidence is None or not len(rows):
+        """Learn validated rows and count their votes; predict some rows before, and compare metrics, when it is due."""
+        evidence = self._evidence
+        if evidence is None or not len(rows):
             return self._learn_and_count(rows, codes)
-        results, done = [], 0
+        results, done, labelled = [], 0, np.flatnonzero(codes != UNLABELED)
         while done < len(rows):
-            part = slice(done, done + self._evidence.n_before_comparison)
+            self._predict_first(rows[done : done + 1], codes[done])
+            ahead = labelled[np.searchsorted(labelled, done) :] - done
+            part = slice(done, done + evidence.n_before_due(len(rows) - done, ahead))
             found = self._learn_and_count(rows[part], codes[part])
             found.unit_changes[:, 1] += done
             results.append(found)
-            self._evidence.note(rows[part], codes[part])
+            evidence.note(rows[part], codes[part])
             self._compare_metrics()
             done += len(found.winners)
         return ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
@@ -316,6 +318,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
         if self.label_use != "readout":
             self.memory_._check_unchanged()
             return int(self._learn(row, np.array([code])).winners[0])
+        self._predict_first(row, code)
         winners, changes = self.memory_._learn_row(row)
         self._made = None
         self._grow()
@@ -366,25 +369,25 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
         from ccmem.io.persistence.tensorfile import narrowed
 
         in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
-        metric = {"metric": dict(vars(self._evidence))} if self._evidence is not None else {}
+        evidence = {"evidence": dict(vars(self._evidence))} if self._evidence is not None else {}
         votes = narrowed(self._votes[in_use])
-        return {"memory_": self.memory_, "classes_": self.classes_, "votes": votes, **metric}
+        return {"memory_": self.memory_, "classes_": self.classes_, "votes": votes, **evidence}
 
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.base.storage import check_names, widened
 
         check_parameters("ModalClassifier", _RULES, vars(self))
-        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"), ("metric",))
+        check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"), ("evidence",))
         memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):
             raise ValueError("ModalClassifier: its memory is not a memory that has learned")
         check_classes("ModalClassifier", classes, self.unlabeled)
         self.memory_, self.classes_, self._votes = memory, classes, fitting_votes(memory, classes, votes)
         self._evidence, self._made = self._new_evidence(memory, int(memory.n_features_in_)), None
-        if (self._evidence is not None) != ("metric" in fields):
-            raise ValueError("ModalClassifier: its metric does not fit its settings")
+        if (self._evidence is not None) != ("evidence" in fields):
+            raise ValueError("ModalClassifier: its evidence does not fit its settings")
         if self._evidence is not None:
-            self._evidence = MetricEvidence.imported(fields["metric"], int(memory.n_features_in_), len(classes))
+            self._evidence.restore(fields["evidence"], len(classes))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
