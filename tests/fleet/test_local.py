@@ -107,6 +107,17 @@ def test_a_german_csv_gives_the_memories_of_a_parquet_file(tmp_path: Path, capsy
         assert content(tmp_path / encoding) == content(tmp_path / "p")
 
 
+def test_a_key_that_is_not_text_makes_a_bad_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["key,time,x", *(f"k{t % 3},{t},{t % 7}" for t in range(4000)), "ké,4000,1", ""]
+    (tmp_path / "a.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    named = ["--key", "key", "--order", "time", "--buckets", "2"]
+    assert learn(tmp_path / "a.csv", "--store", tmp_path / "s", *named) == 1
+    assert "row 4001, column 'key': 'k\ufffd' is not UTF-8 text" in capsys.readouterr().err
+    assert learn(tmp_path / "a.csv", "--store", tmp_path / "t", *named, "--on-bad-row", "skip", "--json") == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["rows"], told["bad"], told["keys"]) == (4000, 1, 3)
+
+
 def test_times_and_keys_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     lines = ["key,when,x,y"]

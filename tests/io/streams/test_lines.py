@@ -469,6 +469,9 @@ def test_texts_of_old_spreadsheets_are_read_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_bytes(late.encode("latin-1"))
     with pytest.raises(BadRowError, match=r"row 2001, column 'l'.*is not UTF-8 text"):
         list(read_files(tmp_path / "d.csv", label="l"))
+    (tmp_path / "e.csv").write_bytes(b"a,l\n1,x\x81\n2,x\x8d\n")  # bytes that Windows-1252 does not define
+    ((_, y),) = read_files(tmp_path / "e.csv", label="l")
+    assert y.tolist() == ["x\x81", "x\x8d"]
     (tmp_path / "c.csv").write_bytes("a,l,n\n1,x,né\n2,y,nè\n".encode("latin-1"))  # in a column nobody asked for
     ((_, y),) = read_files(tmp_path / "c.csv", features=["a"], label="l")
     assert y.tolist() == ["x", "y"]

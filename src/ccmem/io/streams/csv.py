@@ -25,9 +25,12 @@ from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_la
 
 _AFTER_A_FAULT = 1 << 12
 """Bytes examined first after a bad line; few, because bad lines often come in groups."""
+_NOT_UTF8 = "is not UTF-8 text; save the file as UTF-8"
 _OPEN_QUOTE = "a quote is opened and not closed"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RETURN = ord("\r")
+_WINDOWS = {byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xA0)}
+"""Latin-1 to Windows-1252, whose five undefined bytes stay distinct: different labels must not become equal."""
 
 
 class CSVTable(LineTable):
@@ -210,7 +213,7 @@ class CSVTable(LineTable):
         times = None
         if columns.time:
             times = read_times([cells[name] for name in columns.time], columns.time_format, columns.cells)
-        texts = [[self._known_text(cell, columns) for cell in cells[name]] for name in columns.texts]
+        texts = [self._known_texts(name, cells[name], columns, faults) for name in columns.texts]
         return Batch(X, labels, faults, block.start + ends, times, texts)
 
     def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
@@ -241,7 +244,7 @@ class CSVTable(LineTable):
             try:
                 known[cell] = self._text(cell)
             except UnicodeDecodeError:
-                what = f"{shown(cell)} is not UTF-8 text; save the file as UTF-8"
+                what = f"{shown(cell)} {_NOT_UTF8}"
                 for row in (row for row, value in enumerate(cells) if value == cell):
                     faults.setdefault(row, (columns.label, what))
                 known[cell] = None
@@ -252,14 +255,23 @@ class CSVTable(LineTable):
             faults.setdefault(row, (columns.label, what))
         return labels
 
-    def _known_text(self, cell: str, columns: Columns) -> str | None:
-        return None if cell.strip().lower() in columns.cells.markers else self._text(cell)
+    def _known_texts(
+        self, name: str, cells: Sequence[str], columns: Columns, faults: dict[int, tuple[str | None, str]]
+    ) -> list[str | None]:
+        found: list[str | None] = []
+        for row, cell in enumerate(cells):
+            try:
+                found.append(None if cell.strip().lower() in columns.cells.markers else self._text(cell))
+            except UnicodeDecodeError:
+                faults.setdefault(row, (name, f"{shown(cell)} {_NOT_UTF8}"))
+                found.append(None)
+        return found
 
     def _text(self, cell: str) -> str:
         """Decode a cell, whose bytes were read as Latin-1, with the encoding of the file."""
         if cell.isascii():
             return cell
-        return cell.encode("latin-1").decode(self._encoding, "strict" if self._encoding == "utf-8" else "replace")
+        return cell.encode("latin-1").decode() if self._encoding == "utf-8" else cell.translate(_WINDOWS)
 
     def _decoded(self, column: Column) -> Column:
         """Decode the texts of a column, which were read as Latin-1 and may be cut inside a character."""
