@@ -113,39 +113,50 @@ def fill(reference: FloatArray, x: FloatArray, filled: FloatArray) -> bool:
 @kernel_in_place
 def error_of_spread(variance: float, fourths: float, n: float) -> float:
     """Return the error variance of a spread of ``n`` steps: more than normal where few steps make up the sum."""
-    share = 0.5 / n
-    if variance > 0.0:
-        steps = 4.0 * n * n * variance * variance / max(fourths, TINY)
-        share = max(share, min(1.0, (1.0 - steps / n) / (4.0 * max(steps - 2.0, 0.01))))
-    return variance * share
+    steps = 4.0 * n * n * variance * variance / max(fourths, TINY)
+    share = max(0.5 / n, min(1.0, (1.0 - steps / n) / (4.0 * max(steps - 2.0, 0.01))))
+    return variance * (share if variance > 0.0 else 0.5 / n)
+
+
+@kernel_apart
+def describe(
+    total: FloatArray, squares: FloatArray, fourths: FloatArray, before: FloatArray, reference: FloatArray,
+    readings: FloatArray,
+) -> None:  # fmt: skip
+    """Replace the sums of a batch by its features: mean, spread, and the error variance of the spread."""
+    for j in range(total.shape[0]):
+        n = readings[j]
+        variance = squares[j] / (2.0 * n)
+        mean = reference[j] + total[j] / n
+        fourths[j] = error_of_spread(variance, fourths[j], n)
+        total[j] = mean if variance > 0.0 else before[j]  # exactly, if no reading differs from the one before
+        squares[j] = math.sqrt(variance)
 
 
 @kernel_in_place
-def finish(stream: FloatArray, gaps: FloatArray, missing: bool | None, repeated: int, batch: float) -> None:
-    """Replace the sums of a full batch by its features: mean, spread, and the error variance of the spread.
+def finish(state: Any, missing: bool | None, repeated: int, batch: float) -> None:
+    """Replace the sums of a full batch by its features.
 
     A column with less than half a batch of readings repeats a batch of the ring, that in slot
     ``repeated``, while its sums wait for more in ``gaps``.
     """
-    last = BATCHES + 3 * repeated
+    stream, gaps, readings, last = state.stream, state.gaps, state.scratch[0], BATCHES + 3 * repeated
     for j in range(stream.shape[1]):
-        n = batch
-        if missing is not None and gaps.shape[0] > 0:
-            n = gaps[READINGS, j]
-            gaps[HEARD, j] = 1.0 if 2.0 * n >= batch else 0.0
+        readings[j] = batch
+    if missing is not None and gaps.shape[0] > 0:
+        for j in range(stream.shape[1]):
+            readings[j] = gaps[READINGS, j]
+            gaps[HEARD, j] = 1.0 if 2.0 * readings[j] >= batch else 0.0
             for row in range(3):
-                gaps[SUMS + row, j] = 0.0
-                if gaps[HEARD, j] == 0.0:
-                    gaps[SUMS + row, j], stream[SUM + row, j] = stream[SUM + row, j], stream[last + row, j]
+                gaps[SUMS + row, j] = stream[SUM + row, j] if gaps[HEARD, j] == 0.0 else 0.0
+    describe(stream[SUM], stream[SQUARES], stream[FOURTHS], stream[BEFORE], stream[REFERENCE], readings)
+    if missing is not None and gaps.shape[0] > 0:
+        for j in range(stream.shape[1]):
             if gaps[HEARD, j] == 0.0:
-                continue
-            gaps[READINGS, j] = 0.0
-        variance = stream[SQUARES, j] / (2.0 * n)
-        error = error_of_spread(variance, stream[FOURTHS, j], n)
-        mean = stream[BEFORE, j]  # exactly, if no reading differs from the one before
-        if variance > 0.0:
-            mean = stream[REFERENCE, j] + stream[SUM, j] / n
-        stream[SUM, j], stream[SQUARES, j], stream[FOURTHS, j] = mean, math.sqrt(variance), error
+                for row in range(3):
+                    stream[SUM + row, j] = stream[last + row, j]
+            else:
+                gaps[READINGS, j] = 0.0
 
 
 @kernel_in_place

@@ -54,7 +54,7 @@ from ccmem.models.adaptive.state import (
     WINDOW,
     WINDOWS,
 )
-from ccmem.models.adaptive.windows import drift_scale, extend, trimmed
+from ccmem.models.adaptive.windows import drift_scale, extend, trimming
 
 EARLY = 4
 """Batches after which a batch is learned while the stream is young."""
@@ -110,17 +110,18 @@ def weigh(
 
     ``weight``, the share of that batch in the prediction, is then that for a window twice as long; ``power`` is phi^w.
     """
-    w = float(1 << i)
+    w, inverse = float(1 << i), 1.0 / (1 << i)  # powers of 2, by which products are as exact as quotients
+    longer = 1.0 + w / age
     for j in range(z2.shape[0]):
-        mean = total[j] / w
+        mean = total[j] * inverse
         shift = nearest(mean, predicted * weight[j] * (before[j] - level[j]))
         weight[j] *= 0.5 * (1.0 + power[j])
         power[j] *= power[j]
         mean -= shift
         if i > 0:
-            mean = trimmed(mean, w, low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
-        variance = drift_scale(i, one[j], two[j], four[j], t) * unit[j] * (1.0 + w / age)
-        z2[j] = min(mean * mean / max(variance, error[j] / (w * w)), MOST)
+            mean += inverse * trimming(low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
+        variance = drift_scale(i, one[j], two[j], four[j], t) * unit[j] * longer
+        z2[j] = min(mean * mean / max(variance, error[j] * inverse * inverse), MOST)
 
 
 @kernel_in_place
@@ -342,7 +343,7 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
     repeated: Any = (
         counters[LATEST] if counters[ALARM] > 0 else slot
     )  # the newest while an alarm is open, or the oldest
-    finish(stream, state.gaps, missing, repeated, float(settings.batch))
+    finish(state, missing, repeated, float(settings.batch))
     if gaps or counters[AGE] == 0:
         hear(state, float(settings.batch))
     learn_columns(state, settings)

@@ -9,6 +9,7 @@ import numpy as np
 from ccmem.core.codes import REJECTED
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
+from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.models.adaptive.batches import add_row, add_some, begin_stream, fill
 from ccmem.models.adaptive.coordinates import COLUMNS, UNDECIDED, begin_columns, learn_magnitudes, wake_columns
@@ -30,7 +31,7 @@ from ccmem.models.adaptive.state import (
     AdaptiveSettings,
     AdaptiveState,
 )
-from ccmem.models.adaptive.units import UNKNOWN, place, scale_of
+from ccmem.models.adaptive.units import UNKNOWN, match_row, place, scale_of
 
 EVENT_LINES = 3
 """Journal lines that one row may add, without those of lost columns."""
@@ -60,12 +61,12 @@ def learn_rows(
         if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
             break
         x, heard = X[r], True
-        scale = scale_of(x)
+        scale, matched = match_row(state, X, r)
         if scale == 0.0 and has_gap(x):
             if missing is None or state.gaps.shape[0] == 0:
                 break
             x, heard = state.filled, fill(stream[REFERENCE], x, state.filled)
-            scale = scale_of(x)
+            scale, matched = scale_of(dot(x, x)), False
         if counters[SEEN] == 0:
             begin_stream(stream, X[r])
         if missing is not None and state.gaps.shape[0] > 0:
@@ -83,7 +84,7 @@ def learn_rows(
             counters[ALARM] += 1
         elif (scale > 0.0 or counters[COORDINATES] == COLUMNS) and heard and counters[DOUBT] == 0:
             label = labels[r] if labels.shape[0] else UNKNOWN
-            winners[r] = place(state, settings, x, scale, label, votes, refusing)
+            winners[r] = place(state, settings, x, scale, matched, label, votes, refusing)
         counters[ROWS] += 1
         if counters[ROWS] == settings.batch:
             close_batch(state, settings, missing)

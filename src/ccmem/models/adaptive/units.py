@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.codes import MERGE, MOVE, REJECTED
-from ccmem.core.state import UNITS
+from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.competition import dot, dots
+from ccmem.kernels.competition import dot, dots_and_square
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise, renormalising_move
 from ccmem.models.adaptive.coordinates import COLUMNS, INVERSE, dissimilarity, squared_apart
-from ccmem.models.adaptive.state import BLOCKS, COORDINATES, POINTER, SCATTER, SIZE
+from ccmem.models.adaptive.state import ALARM, BLOCKS, COORDINATES, DOUBT, POINTER, SCATTER, SIZE
 
 UNKNOWN = -1
 """A label that is not known."""
@@ -31,9 +31,8 @@ _ROUNDING = 1e-6
 
 
 @kernel_in_place
-def scale_of(x: FloatArray) -> float:
-    """Return 1 / |x|; 0 for a zero vector."""
-    squared = dot(x, x)
+def scale_of(squared: float) -> float:
+    """Return 1 / |x|, given |x|^2; 0 for a zero vector."""
     return 1.0 / np.sqrt(squared) if squared > 0.0 else 0.0
 
 
@@ -65,38 +64,42 @@ def accepts(votes: IntArray | None, unit: int, label: int, refusing: bool) -> bo
 
 
 @kernel_in_place
-def match_members(state: Any, x: FloatArray, scale: float) -> float:
-    """Fill ``scores`` with similarities of ``x`` and the units of the block in use; return that of equal vectors.
+def match_row(state: Any, X: FloatArray, row: int) -> tuple[float, bool]:
+    """Return 1 / |x| of a row; True if ``scores`` were computed in the same pass, as for contiguous units."""
+    counters, members, size = state.counters, state.members, state.counters[SIZE]
+    competes = counters[COORDINATES] != COLUMNS and counters[ALARM] == 0 and counters[DOUBT] == 0
+    if not competes or size == 0 or members[size - 1] - members[0] != size - 1:
+        return scale_of(dot(X[row], X[row])), False
+    first, backwards = members[0], counters[SEEN] % 2 == 1
+    return scale_of(dots_and_square(state.prototypes, first, first + size, X, row, backwards, state.scores)), True
 
-    For directions, several units share a pass if they are contiguous.
-    """
+
+@kernel_in_place
+def match_members(state: Any, x: FloatArray, scale: float, matched: bool) -> float:
+    """Complete ``scores``: similarities of a row and the units of the block in use; return that of equal vectors."""
     size, members, scores, prototypes = state.counters[SIZE], state.members, state.scores, state.prototypes
     if state.counters[COORDINATES] == COLUMNS:
         for k in range(size):
             scores[k] = -0.5 * squared_apart(state.columns[INVERSE], prototypes[members[k]], x)
         return 0.0
-    if size > 0 and members[size - 1] - members[0] == size - 1:
-        dots(prototypes, members[0], members[0] + size, x, scores)
-    else:
-        for k in range(size):
-            scores[k] = dot(prototypes[members[k]], x)
     for k in range(size):
-        scores[k] *= scale
+        scores[k] = (scores[k] if matched else dot(prototypes[members[k]], x)) * scale
     return 1.0
 
 
 @kernel_in_place
 def place(
-    state: Any, settings: Any, x: FloatArray, scale: float, label: int, votes: IntArray | None, refusing: bool
-) -> int:
+    state: Any, settings: Any, x: FloatArray, scale: float, matched: bool, label: int, votes: IntArray | None,
+    refusing: bool,
+) -> int:  # fmt: skip
     """Let a slot of the block in use learn ``x``, a new one if need be; return its index.
 
-    Without ``votes`` there is neither a label nor a bound, and the code for both is not compiled.
+    ``matched``: ``scores`` are known up to ``scale``. Without ``votes`` there is neither a label nor a bound, and the code for both is not compiled.
     """
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
     closest, nearest, match, nearest_match, rank = best, best, -np.inf, -np.inf, -np.inf
-    equal = match_members(state, x, scale)
+    equal = match_members(state, x, scale, matched)
     for k in range(counters[SIZE]):
         unit, similarity = state.members[k], state.scores[k]
         if similarity > nearest_match:

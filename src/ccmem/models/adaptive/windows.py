@@ -33,15 +33,15 @@ def extend(
 
 
 @kernel_in_place
-def trimmed(mean: float, w: float, low: float, lower: float, high: float, higher: float) -> float:
-    """Return the mean deviation of w batches, the furthest replaced by the second furthest.
+def trimming(low: float, lower: float, high: float, higher: float) -> float:
+    """Return what a sum of deviations gains if the second furthest replaces the furthest.
 
     If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change.
     """
     above = abs(higher) >= abs(lower)
     top, inner, outer = higher if above else lower, high if above else low, lower if above else higher
     second = inner if abs(inner) >= abs(outer) else outer
-    return mean + ((second if second * top > 0.0 else 0.0) - top) / w
+    return (second if second * top > 0.0 else 0.0) - top
 
 
 @kernel_in_place
@@ -81,7 +81,8 @@ def weigh_block(
         unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + TINY
         one, at = first[j] * unit, reference[j]
         variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), error[j] / (n * n))
-        mean = trimmed(total[j] / n - at, n, low[j] - at, lower[j] - at, high[j] - at, higher[j] - at)
+        mean = total[j] / n - at
+        mean += trimming(low[j] - at, lower[j] - at, high[j] - at, higher[j] - at) / n
         z2[j] = min(mean * mean / variance[j], MOST)
 
 
