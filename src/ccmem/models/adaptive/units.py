@@ -94,7 +94,8 @@ def place(
 ) -> int:  # fmt: skip
     """Let a slot of the block in use learn ``x``, a new one if need be; return its index.
 
-    ``matched``: ``scores`` are known up to ``scale``. Without ``votes`` there is neither a label nor a bound, and the code for both is not compiled.
+    ``matched``: ``scores`` are known up to ``scale``. Without ``votes`` there is neither a label nor a bound, and the
+    code for both is not compiled.
     """
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
