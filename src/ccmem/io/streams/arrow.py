@@ -63,7 +63,7 @@ class ArrowTable:
         sample: dict[str, Any] = {}
         for name in self.columns:
             if self.columns.count(name) == 1:
-                none = pa.array([], self.types.field(name).type)
+                none = pa.nulls(0, self.types.field(name).type)  # of any type, also those that pa.array cannot make
                 sample[name] = _plain(pa, none if first is None else first.column(name).slice(0, SAMPLE_ROWS))
         found = infer(sample, self._rules, CellFormat(missing=self._rules.missing))
         for i, column in enumerate(found.columns):
