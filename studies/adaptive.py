@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import joblib
 import numpy as np
 
 from ccmem import CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, datasets, experiments
@@ -25,7 +26,6 @@ from ccmem.io.streams.splits import TaskStream, recurring_tasks, shuffled, split
 from ccmem.metrics.events import score_events
 from ccmem.models._blocks import BlockMemory
 from ccmem.paper.experiments.protocol import Benchmark
-from ccmem.paper.experiments.runs import cores
 from ccmem.paper.experiments.tuning import candidates
 
 IMAGES = ("mnist", "fashion-mnist", "notmnist")
@@ -272,7 +272,7 @@ def tuned_rows(name: str, folder: str | None) -> dict[str, list[dict[str, Any]]]
 
 def over_cores(job: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
     """Run ``job`` on every input on all cores; kernels release the GIL."""
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
         return list(pool.map(job, inputs))
 
 
@@ -367,9 +367,9 @@ SWEEPS: dict[str, tuple[float, ...]] = {
     "false_alarm_every": (1e3, 1e4, 1e5, 1e6, 1e8, 1e10),
     "n_slots": (5, 10, 25, 50, 100),
     "learning_rate": (0.1, 0.2, 0.35, 0.5, 1.0),
-    "recent_rate": (0.005, 0.01, 0.02, 0.05, 0.1),
-    "slowest_rate": (0.0001, 0.0005, 0.001, 0.002, 0.005),
-    "batch": (10, 15, 20, 30, 50),
+    "prior_scale": (10.0, 25.0, 50.0, 100.0, 200.0),
+    "reference_span": (16.0, 32.0, 64.0, 128.0, 256.0),
+    "batch": (8, 16, 32, 64),
     "spacing": (0.0, 0.1, 0.25, 0.5, 0.75),
 }
 
