@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,15 +87,14 @@ def _rows(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: row
         for name, row in result["rows"].items()
-        if row["trials"] and (row.get("standing") is None or _family(name) is not None)
+        if row["trials"] and (row.get("standing") is None or _reference(name, row) in experiments.paper()["quoted"])
     }
 
 
-def _family(name: str) -> str | None:
-    """Return the method that the paper quotes and a comparison row runs, or None."""
-    family, _, budget = name.rpartition("-")
-    budgets = {budget.lower() for budget in experiments.rivals()["budgets"]}
-    return family if family in experiments.paper()["quoted"] and budget in budgets else None
+def _reference(name: str, row: Mapping[str, Any]) -> str:
+    """Return the name of a row in the paper's tables; a method of the comparison has one name at all budgets."""
+    standing = row.get("standing")
+    return name if standing is None else str(standing["family"])
 
 
 def _table(result: Mapping[str, Any], protocol: str) -> Table:
@@ -125,24 +124,24 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     return Table(title, tuple(notes), [part for part in parts if len(part[0]) > 1], protocol, tuple(lines))
 
 
-def _quoted(dataset: str, run: Iterable[str]) -> list[Line]:
+def _quoted(dataset: str, run: Mapping[str, Any]) -> list[Line]:
     """Return figures that the paper quotes from elsewhere and that were not run here."""
-    found = []
-    families = {_family(name) for name in run}
-    for name, facts in experiments.paper()["quoted"].items():
-        if dataset in facts and name not in families:
-            cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in facts[dataset].items())
-            found.append(Line(name, facts["title"], cells, 0))
+    printed, found = experiments.paper().get(dataset, {}), []
+    names = {_reference(name, row) for name, row in run.items()}
+    for name, title in experiments.paper()["quoted"].items():
+        if name in printed and name not in names:
+            cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in printed[name].items())
+            found.append(Line(name, title, cells, 0))
     return found
 
 
 def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Line:
     trials = [trial for trial in row["trials"].values() if protocol in trial["protocols"]]
-    cells = []
+    cells, reference = [], _reference(name, row)
     for metric in METRICS:
         mean, std = mean_and_std([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
-        printed = _printed(dataset, name).get(metric) if protocol == PAPER else None
-        verdict = _verdict(dataset, name, metric, mean, printed[0]) if printed else NONE
+        printed = experiments.paper().get(dataset, {}).get(reference, {}).get(metric) if protocol == PAPER else None
+        verdict = _verdict(dataset, reference, metric, mean, printed[0]) if printed else NONE
         cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
     units = ""
     if "units" in trials[0]:
@@ -151,13 +150,6 @@ def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Lin
             units += f" in {_range([trial['blocks'] for trial in trials])} blocks"
     seconds = float(np.mean([trial["seconds"] for trial in trials]))
     return Line(name, row["title"], tuple(cells), len(trials), units, seconds)
-
-
-def _printed(dataset: str, name: str) -> Mapping[str, Any]:
-    """Return the paper's figures for a row, including quoted ones."""
-    facts, family = experiments.paper(), _family(name)
-    found: Mapping[str, Any] = facts.get(dataset, {}) if family is None else facts["quoted"][family]
-    return found.get(name if family is None else dataset, {})
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
@@ -175,8 +167,7 @@ def _verdict(dataset: str, name: str, metric: str, ours: float, printed: float) 
     floor = facts["floor"].get(dataset, {}).get(name, {}).get(metric)
     if floor is not None:
         return MISSED if round(ours, 4) < floor else BETTER if ours > printed else VERIFIED
-    family = _family(name)
-    tolerance = facts["tolerance"][name if family is None else facts["quoted"][family]["tolerance"]]
+    tolerance = facts["tolerance"][name]
     if round(abs(ours - printed), 4) <= tolerance[metric]:  # compare to the printed precision
         return VERIFIED
     return BETTER if tolerance.get("or_better", False) and ours > printed else MISSED

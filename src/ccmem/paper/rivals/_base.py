@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -109,7 +108,10 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "leave such rows out"
             )
         known = [] if first else self._labels
-        order = _by_appearance(known, [] if classes is None else classes, labels)
+        announced = np.asarray([] if classes is None else classes)
+        order = list(dict.fromkeys([*known, *announced.tolist(), *labels.tolist()]))  # classes by appearance
+        if len({isinstance(label, str) for label in order}) > 1:
+            raise ValueError("y mixes labels that cannot be sorted; use numbers or strings as labels, not both")
         self._check_budget(len(order))
         if first:
             self._dtype: Any = rows.dtype
@@ -152,11 +154,3 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _by_class(self) -> list[int]:
         """Return the codes of the classes in the order of ``classes_``."""
         return np.argsort(np.array(self._labels)).tolist()
-
-
-def _by_appearance(known: Sequence[Any], announced: Any, labels: Any) -> list[Any]:
-    """Return all labels in order of appearance: known, announced, then row by row."""
-    order = dict.fromkeys([*known, *np.asarray(announced).tolist(), *labels.tolist()])
-    if len({isinstance(label, str) for label in order}) > 1:
-        raise ValueError("y mixes labels that cannot be sorted together; use numbers or strings as labels, not both")
-    return list(order)

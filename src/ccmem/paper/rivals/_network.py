@@ -137,8 +137,18 @@ class Network:
         return self.scores(X).argmax(axis=1)
 
 
+class _Networked(Rival):
+    _network: Network
+
+    def _grow(self, n_classes: int) -> None:
+        self._network.grow(n_classes)
+
+    def _answer(self, X: FloatArray) -> IntArray:
+        return self._network.answer(X)
+
+
 @dataclass(eq=False, repr=False)
-class NetworkRival(Rival):
+class NetworkRival(_Networked):
     """Base class: a rival with the paper's network; the rest of its budget holds samples."""
 
     hidden_sizes: Sequence[int] = PAPER_SIZES
@@ -186,9 +196,6 @@ class TaskRival(NetworkRival):
         self._waiting: list[tuple[FloatArray, IntArray]] = []
         self._rng = np.random.default_rng(self.random_state)
         self._network = Network(self.n_features_in_, self.hidden_sizes, 0, self._learn_type, self._rng)
-
-    def _grow(self, n_classes: int) -> None:
-        self._network.grow(n_classes)
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         ends = [end - self._seen for end in self.task_ends or () if self._seen < end <= self._seen + len(X)]

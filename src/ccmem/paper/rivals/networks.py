@@ -69,9 +69,6 @@ class FineTuning(TaskRival):
             order = self._rng.permutation(len(X))
             self._network.learn(X[order], codes[order], self.learning_rate)
 
-    def _answer(self, X: FloatArray) -> IntArray:
-        return self._network.answer(X)
-
 
 @dataclass(eq=False, repr=False)
 class Replay(NetworkRival):
@@ -103,14 +100,11 @@ class Replay(NetworkRival):
         self._store = Reservoir(self._room(1), self.n_features_in_, self._learn_type, rng)
 
     def _grow(self, n_classes: int) -> None:
-        self._network.grow(n_classes)
+        super()._grow(n_classes)
         self._store.shrink(self._room(n_classes))
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         self._network.learn(*self._store.add(X, codes, self.n_replayed), self.learning_rate)
-
-    def _answer(self, X: FloatArray) -> IntArray:
-        return self._network.answer(X)
 
 
 @dataclass(eq=False, repr=False)
@@ -198,17 +192,19 @@ class Joint(_Retrained):
     told: ClassVar[str] = "labels; holds all data"
 
     def _need(self, n_classes: int) -> dict[str, int]:
-        held = sum(len(rows) for rows, _ in self._chunks) if self.__sklearn_is_fitted__() else 0
+        held = len(self._rows) if self.__sklearn_is_fitted__() else 0
         return {**super()._need(n_classes), "all rows so far and one more": (held + 1) * (self.n_features_in_ + 1)}
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._chunks: list[tuple[FloatArray, IntArray]] = []
+        self._rows, self._codes = np.zeros((0, self.n_features_in_), self._learn_type), np.zeros(0, np.int64)
 
     def _stored(self) -> tuple[FloatArray, IntArray]:
-        X, codes = map(np.concatenate, zip(*self._chunks, strict=True))
-        return X, codes
+        return self._rows, self._codes
+
+    def _grow(self, n_classes: int) -> None:
+        """Nothing: the network is made when it is trained."""
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
-        self._chunks.append((X.copy(), codes))
+        self._rows, self._codes = np.concatenate([self._rows, X]), np.concatenate([self._codes, codes])
         self._trained = []
