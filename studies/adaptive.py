@@ -1,6 +1,6 @@
 """Experiments behind docs/adaptive.md: ``AdaptiveCCM()`` on all streams, bounds, parameters and speed.
 
-    python studies/adaptive.py --data FOLDER --part streams dependent bounds parameters speed --out results/adaptive
+    python -m studies.adaptive --data FOLDER --part streams dependent bounds parameters speed --out results/adaptive
 
 FOLDER holds the image sets (mnist, fashion-mnist, notmnist; without it they are fetched). Every part writes one JSON
 file; ``--tables`` prints all of them as Markdown, ``--plots`` draws them. Finished parts are not repeated.
@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,10 +25,11 @@ import numpy as np
 from ccmem import CCM, AdaptiveCCM, IncrementalWTA, ModalClassifier, datasets, experiments
 from ccmem.io.streams.drift import drifting_sensors
 from ccmem.io.streams.splits import TaskStream, recurring_tasks, shuffled, split_by_class
-from ccmem.metrics.events import score_events
+from ccmem.metrics.events import EventScore, score_events
 from ccmem.models._blocks import BlockMemory
 from ccmem.paper.experiments.protocol import Benchmark
 from ccmem.paper.experiments.tuning import candidates
+from studies import adaptive_report
 
 IMAGES = ("mnist", "fashion-mnist", "notmnist")
 MADE = ("embeddings", "sensors")
@@ -145,11 +148,8 @@ def trial(
 
     ``changes``: rows at which changes begin, if they differ from the visits of the stream.
     """
-    tasks = len(benchmark.tasks)
-    diagonal, last = {}, {}
-    visits = [list(chunks) for chunks in _by_visit(stream)]
-    seconds = 0.0
-    for visit, chunks in enumerate(visits):
+    tasks, after, seconds = range(len(benchmark.tasks)), [], 0.0
+    for visit, chunks in groupby(stream, lambda chunk: chunk.visit):
         for chunk in chunks:
             X, y = benchmark.X[chunk.indices], benchmark.y[chunk.indices]
             began = time.perf_counter()
@@ -157,52 +157,39 @@ def trial(
             seconds += time.perf_counter() - began
             if model.memory_.n_units_ > limit:  # a memory that grows at every visit also becomes slow
                 raise TooLarge
-        if retention and visit < len(visits) - 1:
-            diagonal[visit] = accuracies(model, benchmark, [stream.visits[visit]])
-    last = accuracies(model, benchmark, range(tasks))
-    memory = model.memory_
+        if retention:
+            after.append(accuracies(model, benchmark, [stream.visits[visit]]))
+    last, memory = accuracies(model, benchmark, tasks), model.memory_
     record: dict[str, Any] = {"units": memory.n_units_, "seconds": round(seconds, 3), "samples": len(stream)}
     for protocol in ("strict", "paper"):
         record[f"{protocol} ACC"] = float(np.mean(last[protocol]))
-        if retention and len(visits) == tasks:
-            lost = [last[protocol][t] - diagonal[t][protocol][0] for t in range(tasks - 1)]
+        if len(after) == len(tasks):
+            lost = [last[protocol][task] - after[task][protocol][0] for task in tasks[:-1]]
             record[f"{protocol} BWT"] = float(np.mean(lost))
     model.set_params(n_winners=5)
-    record["strict ACC of 5 winners"] = float(np.mean(accuracies(model, benchmark, range(tasks))["strict"]))
-    model.set_params(n_winners=1)
+    record["strict ACC of 5 winners"] = float(np.mean(accuracies(model, benchmark, tasks)["strict"]))
     record["floats"] = memory.n_units_ * memory.n_features_in_
+    if isinstance(memory, AdaptiveCCM):  # the numbers stored beside the prototypes: for the stream, and for each block
+        state = memory._state
+        record["floats"] += state.stream.size + state.scalars.size + memory.n_blocks_ * state.blocks[0].size
     if isinstance(memory, BlockMemory):
         score = score_events(memory.events_, changes or stream.change_points, tasks=stream.visits)
-        record |= {
-            "blocks": memory.n_blocks_,
-            "changes": score.changes,
-            "missed": score.missed,
-            "false alarms": score.false_alarms,
-            "delays": list(score.delays),
-            "returns": score.returns,
-            "right recalls": score.right_recalls,
-            "floats": record["floats"] + (_around(memory) if isinstance(memory, AdaptiveCCM) else 0),
-        }
+        record |= {"blocks": memory.n_blocks_, **detection(score), "delays": list(score.delays)}
     return record
 
 
-def _around(memory: AdaptiveCCM) -> int:
-    """Return the numbers stored beside the prototypes: for the stream, and for each block."""
-    state = memory._state
-    return state.stream.size + state.scalars.size + memory.n_blocks_ * state.blocks[0].size
+def detection(score: EventScore) -> dict[str, Any]:
+    """Return the counts of a score as JSON values."""
+    return {
+        "changes": score.changes,
+        "missed": score.missed,
+        "false alarms": score.false_alarms,
+        "returns": score.returns,
+        "right recalls": score.right_recalls,
+    }
 
 
-def _by_visit(stream: TaskStream) -> Any:
-    chunks: list[Any] = []
-    for chunk in stream:
-        if chunks and chunk.visit != chunks[-1].visit:
-            yield chunks
-            chunks = []
-        chunks.append(chunk)
-    yield chunks
-
-
-def accuracies(model: Any, benchmark: Benchmark, tasks: Any) -> dict[str, list[float]]:
+def accuracies(model: Any, benchmark: Benchmark, tasks: Iterable[int]) -> dict[str, list[float]]:
     """Return the accuracy on each task under both protocols."""
     found: dict[str, list[float]] = {"strict": [], "paper": []}
     for task in tasks:
@@ -222,20 +209,11 @@ def tune_fixed(name: str, folder: str | None) -> list[dict[str, Any]]:
     """Search fixed thresholds on a validation split: strict ACC over vigilance and alarm limit."""
     benchmark = Benchmark.validation(load(name, folder))
     found = []
-    for vigilance in (0.7, 0.75, 0.8, 0.85, 0.9, 0.94):
-        for alarm_limit in (10, 20, 40):
-            model = fixed(vigilance=vigilance, alarm_limit=alarm_limit)
-            record = trial(model, benchmark, make_stream("five tasks", benchmark, 0), retention=False)
-            fits = record["units"] <= 150
-            found.append(
-                {
-                    "vigilance": vigilance,
-                    "alarm_limit": alarm_limit,
-                    "ACC": record["strict ACC"],
-                    "units": record["units"],
-                    "fits": fits,
-                }
-            )
+    for vigilance, alarm_limit in product((0.7, 0.75, 0.8, 0.85, 0.9, 0.94), (10, 20, 40)):
+        model = fixed(vigilance=vigilance, alarm_limit=alarm_limit)
+        record = trial(model, benchmark, make_stream("five tasks", benchmark, 0), retention=False)
+        chosen = {"vigilance": vigilance, "alarm_limit": alarm_limit}
+        found.append(chosen | {"ACC": record["strict ACC"], "units": record["units"], "fits": record["units"] <= 150})
     return found
 
 
@@ -276,9 +254,11 @@ def over_cores(job: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
         return list(pool.map(job, inputs))
 
 
-def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
+Save = Callable[[], None]
+
+
+def streams_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Run all models on all streams of all data sets."""
-    found = old
     for name in args.sets:
         data = load(name, args.data)
         entry = found.setdefault(name, {})
@@ -286,54 +266,47 @@ def streams_part(args: argparse.Namespace, save: Callable[[Any], None], old: dic
             entry["fixed"] = tune_fixed(name, args.data)
         if "tuned" not in entry:
             entry["tuned"] = tuned_rows(name, args.data)
-            save(found)
+            save()
         tuned = {title: tried[0]["parameters"] for title, tried in entry["tuned"].items()}
         for kind in args.streams:
             benchmark = Benchmark.of(data, 10 if kind == "ten tasks" else 5)
-            retention = kind in ("five tasks", "ten tasks")
             for title, make in models(tuned).items():
-                if args.rows and title.split(",")[0] not in args.rows:
-                    continue
-                records = entry.setdefault(kind, {}).setdefault(title, [])
-
-                def one(seed: int, make: Make = make, benchmark: Benchmark = benchmark, kind: str = kind) -> Any:
-                    stream = make_stream(kind, benchmark, seed)
-                    changes = beginnings(stream) if kind == "blurred" else None
-                    return trial(make(seed, benchmark), benchmark, stream, retention, changes=changes)  # noqa: B023
-
-                records += over_cores(one, list(range(len(records), args.trials)))
-                save(found)
+                if not args.rows or title.split(",")[0] in args.rows:
+                    records = entry.setdefault(kind, {}).setdefault(title, [])
+                    seeds = list(range(len(records), args.trials))
+                    records += over_cores(partial(one_of_streams, kind, benchmark, make), seeds)
+                    save()
             print(f"{name}, {kind}: done", flush=True)
 
 
-def bounds_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
+def one_of_streams(kind: str, benchmark: Benchmark, make: Make, seed: int) -> dict[str, Any]:
+    """Return the record of one trial of a model on one kind of stream."""
+    stream = make_stream(kind, benchmark, seed)
+    changes = beginnings(stream) if kind == "blurred" else None
+    return trial(make(seed, benchmark), benchmark, stream, kind in ("five tasks", "ten tasks"), changes=changes)
+
+
+def bounds_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Measure the cost of each bound, on ordered and shuffled streams."""
-    found = old
+    ways = (("five tasks", "readout"), ("five tasks", "merge"), ("five tasks", "guide"), ("shuffled", "readout"))
     for name in IMAGES:
         benchmark = Benchmark.of(load(name, args.data))
-        for bound in (25, 50, 125, 250, 500, 1000, 2000):
-            for kind in ("five tasks", "shuffled"):
-                for label_use in ("readout", "merge", "guide") if kind == "five tasks" else ("readout",):
-                    records = found.setdefault(f"{name} {kind} {label_use}", {}).setdefault(str(bound), [])
-
-                    def one(
-                        seed: int,
-                        kind: str = kind,
-                        label_use: str = label_use,
-                        bound: int = bound,
-                        benchmark: Benchmark = benchmark,
-                    ) -> Any:
-                        model = signature(seed, label_use=label_use, max_units=bound)
-                        return trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False)
-
-                    records += over_cores(one, list(range(len(records), min(args.trials, 10 if bound <= 500 else 2))))
-                    save(found)
+        for bound, (kind, label_use) in product((25, 50, 125, 250, 500, 1000, 2000), ways):
+            records = found.setdefault(f"{name} {kind} {label_use}", {}).setdefault(str(bound), [])
+            seeds = list(range(len(records), min(args.trials, 10 if bound <= 500 else 2)))
+            records += over_cores(partial(one_of_bounds, kind, benchmark, label_use, bound), seeds)
+            save()
         print(f"{name}: bounds done", flush=True)
 
 
-def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
+def one_of_bounds(kind: str, benchmark: Benchmark, label_use: str, bound: int, seed: int) -> dict[str, Any]:
+    """Return the record of one trial with a bound."""
+    model = signature(seed, label_use=label_use, max_units=bound)
+    return trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False)
+
+
+def dependent_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Run dependent samples: sensors with a cycle and a drift, and images in file order."""
-    found = old
 
     def sensors(seed: int) -> dict[str, Any]:
         plan = drifting_sensors(200_000, seed=seed)
@@ -341,16 +314,8 @@ def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: d
         for rows, _ in plan.chunks():
             memory.partial_fit(rows)
         score = score_events(memory.events_, [row for row, _ in plan.changes], tasks=plan.visits.tolist())
-        return {
-            "blocks": memory.n_blocks_,
-            "states": len(plan.levels),
-            "changes": score.changes,
-            "missed": score.missed,
-            "false alarms": score.false_alarms,
-            "returns": score.returns,
-            "right recalls": score.right_recalls,
-            "median delay": float(np.median(score.delays)),
-        }
+        counts = {"blocks": memory.n_blocks_, "states": len(plan.levels), **detection(score)}
+        return counts | {"median delay": float(np.median(score.delays))}
 
     found["drifting sensors, seeds 0 to 7"] = over_cores(sensors, list(range(8)))
     for name in IMAGES:
@@ -360,7 +325,7 @@ def dependent_part(args: argparse.Namespace, save: Callable[[Any], None], old: d
             "events": len(memory.events_),
             "part learned": round(float(memory.win_counts_.sum()) / memory.n_samples_seen_, 4),
         }
-    save(found)
+    save()
 
 
 SWEEPS: dict[str, tuple[float, ...]] = {
@@ -374,40 +339,39 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 }
 
 
-def parameters_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
+def parameters_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Vary one parameter at a time on validation splits: ACC, missed changes, false alarms, delay."""
-    found = old
+    settings = [(parameter, value) for parameter, values in SWEEPS.items() for value in values]
     for name in ("mnist", "fashion-mnist", "digits"):
         benchmark = Benchmark.validation(load(name, args.data))
-        for parameter, values in SWEEPS.items():
-            public = parameter in ("false_alarm_every", "n_slots", "learning_rate")
-            for value in values:
-                for kind in ("recurring", "short tasks") if name != "digits" else ("five tasks",):
-                    if f"{name} {kind}" in found.get(parameter, {}).get(str(value), {}):
-                        continue
-                    records = []
-                    for seed in range(2 if name == "digits" or kind == "short tasks" else 1):
-                        chosen = {parameter: int(value) if parameter in ("batch", "n_slots") else value}
-                        model = signature(seed, **chosen) if public else signature(seed, tuning=chosen)
-                        stream = make_stream(kind, benchmark, seed)
-                        records.append(trial(model, benchmark, stream, retention=False))
-                    found.setdefault(parameter, {}).setdefault(str(value), {})[f"{name} {kind}"] = records
-                    save(found)
+        kinds = ("recurring", "short tasks") if name != "digits" else ("five tasks",)
+        for (parameter, value), kind in product(settings, kinds):
+            entry = found.setdefault(parameter, {}).setdefault(str(value), {})
+            if f"{name} {kind}" in entry:
+                continue
+            chosen = {parameter: int(value) if parameter in ("batch", "n_slots") else value}
+            public = parameter in AdaptiveCCM().get_params()
+            records = []
+            for seed in range(1 if kind == "recurring" else 2):
+                model = signature(seed, **chosen) if public else signature(seed, tuning=chosen)
+                records.append(trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False))
+            entry[f"{name} {kind}"] = records
+            save()
         print(f"{name}: parameters done", flush=True)
 
 
-def speed_part(args: argparse.Namespace, save: Callable[[Any], None], old: dict[str, Any]) -> None:
+def speed_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Measure the processor time of learning against the paper's CCM, alternating; keep the best of several runs."""
     benchmark = Benchmark.of(load("mnist", args.data))
-    rows = make_stream("five tasks", benchmark, 0).indices
-    X = benchmark.X[rows]
+    X = benchmark.X[make_stream("five tasks", benchmark, 0).indices]
     best: dict[str, float] = {}
     for _ in range(9):
         for title, model in (("signature", signature()), ("fixed", fixed())):
             began = time.process_time()
             model.memory.partial_fit(X)
             best[title] = min(best.get(title, np.inf), time.process_time() - began)
-    save({title: {"microseconds a sample": round(1e6 * s / len(X), 3)} for title, s in best.items()})
+    found |= {title: {"microseconds a sample": round(1e6 * s / len(X), 3)} for title, s in best.items()}
+    save()
 
 
 PARTS = {
@@ -435,26 +399,15 @@ def main() -> None:
     parser.add_argument("--plots", action="store_true", help="only draw what there is, into docs/_static")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    if args.tables or args.plots:
-        import adaptive_report
-
-        results = {
-            part: json.loads((args.out / f"{part}.json").read_text())
-            for part in PARTS
-            if (args.out / f"{part}.json").is_file()
-        }
-        if args.tables:
-            print(adaptive_report.tables(results))
-        if args.plots:
-            adaptive_report.draw(results)
-        return
-    for part in args.part:
-        path = args.out / f"{part}.json"
-
-        def save(content: Any, path: Path = path) -> None:
-            path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
-
-        PARTS[part](args, save, json.loads(path.read_text()) if path.is_file() else {})
+    kept = {part: args.out / f"{part}.json" for part in PARTS}
+    results = {part: json.loads(path.read_text()) for part, path in kept.items() if path.is_file()}
+    if args.tables:
+        print(adaptive_report.tables(results))
+    if args.plots:
+        adaptive_report.draw(results)
+    for part in () if args.tables or args.plots else args.part:
+        found = results.get(part, {})
+        PARTS[part](args, found, lambda: kept[part].write_text(json.dumps(found, separators=(",", ":")) + "\n"))  # noqa: B023
 
 
 if __name__ == "__main__":

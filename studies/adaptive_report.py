@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from studies.pages import grid
+
 PICTURES = Path(__file__).parents[1] / "docs" / "_static"
 PAPER_ROWS = (
     "signature",
@@ -38,142 +40,117 @@ def _of(records: list[dict[str, Any]], part: str, whole: str) -> str:
     return f"{sum(record[part] for record in records)} of {sum(record[whole] for record in records)}"
 
 
+def _delay(records: list[dict[str, Any]]) -> str:
+    delays = [delay for record in records for delay in record.get("delays", [])]
+    return f"{np.median(delays):.0f}" if delays else ""
+
+
 def stream_table(results: dict[str, Any], kind: str) -> str:
     """Table of one stream, over all data sets and models."""
-    lines = [
-        "| data | model | trials | blocks | missed | median delay | false alarms | right recalls | strict ACC | "
-        "5 winners | strict BWT | paper ACC | paper BWT | units | floats |",
-        "|" + "---|" * 15,
-    ]
+    detection = ("data", "model", "trials", "blocks", "missed", "median delay", "false alarms", "right recalls")
+    accuracies = {"strict ACC": 3, "strict ACC of 5 winners": 3, "strict BWT": 3, "paper ACC": 3, "paper BWT": 3}
+    figures = {**accuracies, "units": 0, "floats": 0}
+    rows = []
     for name, entry in results.items():
         for title in PAPER_ROWS:
             records = entry.get(kind, {}).get(title)
             if not records:
                 continue
             blocks = sorted({record["blocks"] for record in records if "blocks" in record})
-            delays = [delay for record in records for delay in record.get("delays", [])]
-            cells = [
-                name,
-                title,
-                str(len(records)),
+            detected = (
                 "-".join(map(str, sorted({blocks[0], blocks[-1]}))) if blocks else "",
                 _of(records, "missed", "changes"),
-                f"{np.median(delays):.0f}" if delays else "",
+                _delay(records),
                 _total(records, "false alarms"),
                 _of(records, "right recalls", "returns"),
-                *(
-                    _figure(_mean(records, f))
-                    for f in ("strict ACC", "strict ACC of 5 winners", "strict BWT", "paper ACC", "paper BWT")
-                ),
-                _figure(_mean(records, "units"), 0),
-                _figure(_mean(records, "floats"), 0),
-            ]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            )
+            measured = (_figure(_mean(records, figure), digits) for figure, digits in figures.items())
+            rows.append((name, title, str(len(records)), *detected, *measured))
+    return grid([*detection, *(figure.replace("strict ACC of ", "") for figure in figures)], rows)
 
 
 def bound_table(results: dict[str, Any]) -> str:
     """Table of accuracy against bound."""
-    bounds = sorted({int(bound) for entry in results.values() for bound in entry})
-    lines = [
-        "| data, stream, labels used for | " + " | ".join(map(str, bounds)) + " |",
-        "|" + "---|" * (len(bounds) + 1),
-    ]
-    for name, entry in results.items():
-        cells = []
-        for bound in bounds:
-            records = entry.get(str(bound), [])
-            cells.append(
-                f"{_figure(_mean(records, 'strict ACC'))} ({_figure(_mean(records, 'units'), 0)})" if records else ""
-            )
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+
+    def cell(records: list[dict[str, Any]]) -> str:
+        accuracy, units = _figure(_mean(records, "strict ACC")), _figure(_mean(records, "units"), 0)
+        return f"{accuracy} ({units})" if records else ""
+
+    bounds = [str(bound) for bound in sorted({int(bound) for entry in results.values() for bound in entry})]
+    rows = [(name, *(cell(entry.get(bound, [])) for bound in bounds)) for name, entry in results.items()]
+    return grid(["data, stream, labels used for", *bounds], rows)
 
 
 def parameter_table(results: dict[str, Any]) -> str:
     """Table of every sweep, summed over data sets and streams."""
-    lines = [
-        "| parameter | value | strict ACC | missed | false alarms | right recalls | median delay |",
-        "|" + "---|" * 7,
-    ]
+    rows = []
     for parameter, values in results.items():
         for value, entry in values.items():
             records = [record for part in entry.values() for record in part]
-            delays = [delay for record in records for delay in record["delays"]]
-            cells = [
-                parameter,
-                value,
-                _figure(_mean(records, "strict ACC")),
-                _of(records, "missed", "changes"),
-                _total(records, "false alarms"),
-                _of(records, "right recalls", "returns"),
-                f"{np.median(delays):.0f}" if delays else "",
-            ]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            missed, recalled = _of(records, "missed", "changes"), _of(records, "right recalls", "returns")
+            accuracy = _figure(_mean(records, "strict ACC"))
+            rows.append(
+                (parameter, value, accuracy, missed, _total(records, "false alarms"), recalled, _delay(records))
+            )
+    head = ("parameter", "value", "strict ACC", "missed", "false alarms", "right recalls", "median delay")
+    return grid(head, rows)
 
 
 def fixed_table(results: dict[str, Any]) -> str:
     """Table of the paper's CCM over vigilance and alarm limit, on validation splits."""
     swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
-    vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
-    lines = ["| data | alarm limit | " + " | ".join(f"rho {v}" for v in vigilances) + " |"]
-    lines.append("|" + "---|" * (len(vigilances) + 2))
+    rows = []
     for name, found in swept.items():
         for limit in sorted({c["alarm_limit"] for c in found}):
-            cells = [f"{c['ACC']:.3f} ({c['units']})" for c in found if c["alarm_limit"] == limit]
-            lines.append(f"| {name} | {limit} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            cells = (f"{c['ACC']:.3f} ({c['units']})" for c in found if c["alarm_limit"] == limit)
+            rows.append((name, str(limit), *cells))
+    vigilances = sorted({c["vigilance"] for found in swept.values() for c in found})
+    return grid(["data", "alarm limit", *(f"rho {v}" for v in vigilances)], rows)
 
 
 def tuned_table(results: dict[str, Any]) -> str:
     """Table of the settings of the rows that are compared with AdaptiveCCM."""
-    lines = ["| data | model | settings | strict ACC |", "|---|---|---|---|"]
+    rows = []
     for name, entry in results.items():
         for title, tried in entry.get("tuned", {}).items():
             best = tried[0]
             settings = ", ".join(f"{key} {value}" for key, value in best["parameters"].items()) or "its defaults"
-            lines.append(f"| {name} | {title} | {settings} | {np.mean(best['scores']):.3f} |")
-    return "\n".join(lines)
+            rows.append((name, title, settings, f"{np.mean(best['scores']):.3f}"))
+    return grid(["data", "model", "settings", "strict ACC"], rows)
 
 
 def dependent_table(results: dict[str, Any]) -> str:
     """Table of cycles, drift and runs."""
-    lines = ["| stream | blocks | changes missed | false alarms | right recalls | part learned |", "|" + "---|" * 6]
+    rows = []
     for name, found in results.items():
         if isinstance(found, dict):
-            lines.append(f"| {name} | {found['blocks']} |  | {found['events']} |  | {found['part learned']:.2f} |")
+            rows.append((name, str(found["blocks"]), "", str(found["events"]), "", f"{found['part learned']:.2f}"))
         else:
+            missed, recalled = _of(found, "missed", "changes"), _of(found, "right recalls", "returns")
             blocks = " ".join(str(record["blocks"]) for record in found)
-            lines.append(
-                f"| {name} | {blocks} | {_of(found, 'missed', 'changes')} | {_total(found, 'false alarms')} | "
-                f"{_of(found, 'right recalls', 'returns')} |  |"
-            )
-    return "\n".join(lines)
+            rows.append((name, blocks, missed, _total(found, "false alarms"), recalled, ""))
+    return grid(["stream", "blocks", "changes missed", "false alarms", "right recalls", "part learned"], rows)
 
 
 def tables(results: dict[str, Any]) -> str:
     """Return all tables as Markdown."""
-    parts = []
-    for kind in dict.fromkeys(
-        kind for entry in results.get("streams", {}).values() for kind in entry if kind not in ("fixed", "tuned")
+    streams = results.get("streams", {})
+    kinds = dict.fromkeys(kind for entry in streams.values() for kind in entry if kind not in ("fixed", "tuned"))
+    parts = [(f"{kind[0].upper()}{kind[1:]}", stream_table(streams, kind)) for kind in kinds]
+    if streams:
+        parts.append(("Fixed thresholds, on validation splits: strict ACC (units)", fixed_table(streams)))
+        parts.append(("Found by tuning, on validation splits", tuned_table(streams)))
+    for part, title, table in (
+        ("dependent", "Samples that are not independent", dependent_table),
+        ("bounds", "Bounds: strict ACC (units)", bound_table),
+        ("parameters", "Parameters", parameter_table),
     ):
-        parts += [f"### {kind[0].upper()}{kind[1:]}", stream_table(results["streams"], kind)]
-    if "streams" in results:
-        parts += ["### Fixed thresholds, on validation splits: strict ACC (units)", fixed_table(results["streams"])]
-        parts += ["### Found by tuning, on validation splits", tuned_table(results["streams"])]
-    if "dependent" in results:
-        parts += ["### Samples that are not independent", dependent_table(results["dependent"])]
-    if "bounds" in results:
-        parts += ["### Bounds: strict ACC (units)", bound_table(results["bounds"])]
-    if "parameters" in results:
-        parts += ["### Parameters", parameter_table(results["parameters"])]
+        if part in results:
+            parts.append((title, table(results[part])))
     if "speed" in results:
-        parts += [
-            "### Speed",
-            "\n".join(f"* {k}: {v['microseconds a sample']} µs a sample" for k, v in results["speed"].items()),
-        ]
-    return "\n\n".join(parts)
+        speeds = (f"* {k}: {v['microseconds a sample']} µs a sample" for k, v in results["speed"].items())
+        parts.append(("Speed", "\n".join(speeds)))
+    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 
 
 def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:

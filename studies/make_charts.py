@@ -1,6 +1,6 @@
-"""Redraw the charts of the docs from studies/evidence: ``python studies/make_charts.py``.
+"""Redraw the charts of the docs from studies/evidence: ``python -m studies.make_charts``.
 
-The measurements are made by the studies (``python studies/adaptive.py``, ``python -m studies.layers``,
+The measurements are made by the studies (``python -m studies.adaptive``, ``python -m studies.layers``,
 ``ccmem reproduce --rows rivals``).
 """
 

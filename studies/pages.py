@@ -1,8 +1,15 @@
-"""Insertion of measured results into pages."""
+"""Tables in Markdown, and insertion of measured results into pages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def put_between(page: Path, mark: str, text: str) -> None:
