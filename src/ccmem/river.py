@@ -333,7 +333,9 @@ class ConceptDetector(_DictModel, base.DriftDetector):
             self._began = True
         elif self._front is not None and self._began:
             if new := x.keys() - self._columns.keys():
-                raise ValueError(f"ConceptDetector: a signal keeps its features; {_in_order(new)[0]!r} is new")
+                raise ValueError(
+                    f"ConceptDetector: the features of a signal cannot change; {_in_order(new)[0]!r} is new"
+                )
             row = self._row(x, self._columns)
         else:
             row = self._to_learn(x)

@@ -43,7 +43,7 @@ def test_what_grows_keeps_its_rows_and_fills_the_rest() -> None:
 def test_more_bytes_than_there_are_get_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocation, "_MOST_BYTES", 1000)
     allocation.check_size(1000, "numbers")
-    with pytest.raises(ValueError, match="numbers need 0 GiB, more than this machine has; ask for fewer"):
+    with pytest.raises(ValueError, match="numbers need 0 GiB, more than this machine has; choose smaller sizes"):
         allocation.check_size(1001, "numbers")
 
 

@@ -509,7 +509,7 @@ def test_a_memory_that_can_notice_nothing_says_so_once():
     assert memory.blind_ == ()
     assert "blind" not in memory.summary()
     silence = np.full((10_000, 2), np.nan)
-    with pytest.warns(UserWarning, match=r"no change any more: after 19,000 samples"):
+    with pytest.warns(UserWarning, match=r"no longer detect changes: after 19,000 samples"):
         memory.partial_fit(silence)
     assert memory.blind_ == ("column 0", "column 1")
     assert "blind to changes of column 0 and column 1" in memory.summary()

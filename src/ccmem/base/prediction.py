@@ -133,8 +133,8 @@ class PredictingMemory(
     def _require_units(self) -> None:
         if self._started().counters[UNITS] == 0:
             raise NotFittedError(
-                f"This {type(self).__name__} has no unit at the moment: zero vectors, which have no direction, rows "
-                "without any reading and rows without a label that it needs become none; let it learn more rows first"
+                f"This {type(self).__name__} has no unit yet: zero vectors, which have no direction, rows "
+                "without any reading and rows without a required label create none; learn more rows first"
             )
 
     # Input -------------------------------------------------------------------------------------------------------

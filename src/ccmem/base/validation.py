@@ -164,8 +164,8 @@ def _refuse_times(X: Any) -> None:
         times = any(isinstance(value, (np.datetime64, np.timedelta64)) for value in np.asarray(X, object).flat)
     if times:
         raise ValueError(
-            "Input X contains dates or durations, which have no scale of their own; turn them into numbers first "
-            "(seconds since a start, say), or leave them out"
+            "Input X contains dates or durations, which have no natural unit; convert them to numbers first "
+            "(such as seconds since the start), or leave them out"
         )
 
 

@@ -56,7 +56,7 @@ def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
 def check_size(n_bytes: int, what: str) -> None:
     """Raise if the machine lacks ``n_bytes`` of memory; overcommit would kill the process on first use."""
     if n_bytes > _MOST_BYTES:
-        raise ValueError(f"{what} need {n_bytes / 2**30:,.0f} GiB, more than this machine has; ask for fewer")
+        raise ValueError(f"{what} need {n_bytes / 2**30:,.0f} GiB, more than this machine has; choose smaller sizes")
 
 
 def aligned(array: Any) -> Any:

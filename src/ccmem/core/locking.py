@@ -90,7 +90,8 @@ def learning(method: _Method) -> _Method:
         guard: Guard = self.__dict__.get("_guard") or guard_of(self)
         if guard.deliverer is not None and guard.deliverer == threading.get_ident():
             raise RuntimeError(
-                "a callback of on_event may read, predict with or save its model, but must leave learning for later"
+                "a callback of on_event may read, predict with or save its model, but must not teach it; "
+                "learn after the callback has returned"
             )
         with guard.lock:
             guard.depth += 1

@@ -288,9 +288,7 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
         if known["size"]:
             size = os.stat(file).st_size  # noqa: PTH116
             if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
-                raise SourceError(
-                    f"{file} is not the file that was learned under this name; give what is new another name"
-                )
+                raise SourceError(f"{file} differs from the file that was learned under this name; rename the new file")
             if kind_of(file) == "csv" and tables.complete_size(file) <= known["size"]:
                 continue
         if pieces := tables.pieces_of(file, known["rows"], most):

@@ -77,7 +77,7 @@ def _check(models: list[Any]) -> list[AdaptiveCCM]:
     for place, (model, memory) in enumerate(zip(models, inner, strict=True)):
         if type(model) is not type(models[0]) or not isinstance(memory, AdaptiveCCM):
             raise TypeError(
-                f"memory {place} is a {type(model).__name__}; merge takes AdaptiveCCM, or ModalClassifier on it that "
+                f"memory {place} is a {type(model).__name__}; merge takes AdaptiveCCM, or ModalClassifier on it, that "
                 "has learned, all of one kind"
             )
         if not memory.__sklearn_is_fitted__():

@@ -77,7 +77,7 @@ def learn(
     if not isinstance(kinds[order], (types.LongType, types.DoubleType, types.TimestampType)):
         raise ValueError(f"the order {order!r} is of type {kinds[order].simpleString()}; cast it to bigint or double")
     if late not in ("drop", "stop"):
-        raise ValueError(f"late={late!r} is unknown; say drop or stop")
+        raise ValueError(f"late={late!r} is unknown; use 'drop' or 'stop'")
     number: Any = functions.col(order)
     if isinstance(kinds[order], types.TimestampType):
         number = functions.unix_micros(number)
@@ -115,10 +115,10 @@ def _processor(recipe: Recipe, n_features: int, double: bool, late: str) -> Any:
 
             name = key[0]
             if name is None:
-                raise ValueError("a row has no key; filter such rows out before they come here")
+                raise ValueError("a row has no key; filter such rows out first")
             frame = pd.concat(list(rows))
             if frame["order"].isna().any():
-                raise ValueError(f"key {name!r}: a row has no order; filter such rows out before they come here")
+                raise ValueError(f"key {name!r}: a row has no order; filter such rows out first")
             columns = [frame[f"x{i}"].to_numpy() for i in range(n_features)]
             X = np.ascontiguousarray(np.stack(columns, axis=1), np.float64 if double else np.float32)
             labels = frame["label"].to_numpy() if "label" in frame else None

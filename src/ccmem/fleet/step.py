@@ -74,7 +74,7 @@ class Recipe:
         if not isinstance(model, (CompetitiveMemory, ModalClassifier)):
             raise TypeError(f"a fleet is made of memories or classifiers on them, not of {type(model).__name__}")
         if scale not in SCALES:
-            raise ValueError(f"scale={scale!r} is unknown; say one of {', '.join(SCALES)}")
+            raise ValueError(f"scale={scale!r} is unknown; use one of {', '.join(SCALES)}")
         self.model, self.scale = model, scale
 
     @property

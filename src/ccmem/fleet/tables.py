@@ -125,7 +125,7 @@ def _inferred(file: str, table: Table, columns: KeyedColumns) -> KeyedColumns:
     wanted = Columns(columns.features, None, np.dtype(columns.dtype), None, cells=table.schema.cells)
     first = next(table.batches(wanted._replace(texts=columns.texts[:2]), 0, None), None)
     if first is None:
-        raise NothingToLearnError(f"{file} has no rows yet; the first file of a fleet decides on its columns")
+        raise NothingToLearnError(f"{file} has no rows yet; the first file of a fleet determines its columns")
     keys, order = ([str(text) for text in islice(column, SAMPLE_ROWS) if text is not None] for column in first.texts)
     form = ""
     if all(map(_WHOLE.fullmatch, order)):

@@ -246,7 +246,7 @@ def find_bmu(scores: FloatArray, n_winners: int = 1, winner_type: str = "max") -
     array([2])
     """
     if winner_type not in ("max", "min"):
-        raise ValueError(f"winner_type={winner_type!r} is unknown; say 'max' or 'min'")
+        raise ValueError(f"winner_type={winner_type!r} is unknown; use 'max' or 'min'")
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not 1 <= n_winners <= scores.size:
         raise ValueError(

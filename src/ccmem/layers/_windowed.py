@@ -249,12 +249,12 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
             self._import_learned(learned)
         kind = self._rows.dtype
         if not (isinstance(rows, np.ndarray) and rows.dtype == kind and rows.shape[1:] == (n_features,)):
-            raise ValueError(f"{owner}: the rows that wait are not an array of {kind} with {n_features} columns")
+            raise ValueError(f"{owner}: the buffered rows are not an array of {kind} with {n_features} columns")
         if np.isinf(rows).any() or (np.isnan(rows).any() and (window is not None or not self._takes_missing)):
-            raise ValueError(f"{owner}: the rows that wait hold NaN or infinity")
+            raise ValueError(f"{owner}: the buffered rows hold NaN or infinity")
         most = self._most_waiting - 1 if window is None else max(self._most_waiting, self.window_) - 1
         if len(rows) > most or counts[0] != counts[1] * (self.hop_ or 0) + len(rows):
-            raise ValueError(f"{owner}: the rows that wait do not fit its counters")
+            raise ValueError(f"{owner}: the buffered rows do not fit its counters")
         self.n_samples_seen_, self.n_windows_ = counts
         self._rows = rows
 
@@ -270,7 +270,7 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
     def _require_window(self) -> None:
         if not self.__sklearn_is_fitted__() or self.window_ is None:
             raise NotFittedError(
-                f"This {type(self).__name__} does not know how long a window is yet: it needs more rows, or window=N"
+                f"This {type(self).__name__} has not chosen the length of a window yet: it needs more rows, or window=N"
             )
 
     def __sklearn_is_fitted__(self) -> bool:

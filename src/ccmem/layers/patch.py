@@ -261,7 +261,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         if places < self.grid:
             raise ValueError(
                 f"PatchLayer: patch_size={self.patch_size} and grid={self.grid} do not fit images of {_times(shape)}; "
-                "there must be a place for every cell: choose a smaller patch_size or grid"
+                "every cell needs at least one position: choose a smaller patch_size or grid"
             )
         return new_plan(height, width, channels, int(self.patch_size), int(self.grid), int(self.n_units))
 

@@ -63,7 +63,7 @@ class Scale:
 
     def __init__(self, kind: str, n_features: int) -> None:
         if kind not in SCALES:
-            raise ValueError(f"scale={kind!r} is unknown; say one of {', '.join(SCALES)}")
+            raise ValueError(f"scale={kind!r} is unknown; use one of {', '.join(SCALES)}")
         self.kind = kind
         self.count = 0
         self.absent = np.zeros(n_features)

@@ -73,7 +73,7 @@ def score_events(
     records = [event for event in records if event.changes_block]
     steps = [event.step for event in records]
     if sorted(steps) != steps or sorted(set(changes)) != list(changes):
-        raise ValueError("events and changes must stand in the order of the stream, and no change twice")
+        raise ValueError("events and changes must be in the order of the stream, without repeated changes")
     if tasks is not None and len(tasks) != len(changes) + 1:
         raise ValueError(f"{len(changes)} changes lie between {len(changes) + 1} tasks; tasks has {len(tasks)}")
     borders = [*(bisect.bisect_left(steps, change) for change in changes), len(steps)]

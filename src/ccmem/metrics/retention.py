@@ -21,7 +21,7 @@ from ccmem.core.typing import FloatArray
 def _task_matrix(R: Any) -> FloatArray:
     matrix = np.asarray(R, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
-        raise ValueError(f"R has the shape {matrix.shape}; it must be square, one row and one column a task")
+        raise ValueError(f"R has the shape {matrix.shape}; it must be square, with one row and one column per task")
     lower = np.tril_indices(len(matrix))
     if not np.isfinite(matrix[lower]).all():
         raise ValueError(

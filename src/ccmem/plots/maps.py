@@ -101,7 +101,7 @@ def _values(memory: Any, show: Any, X: Any, y: Any) -> tuple[FloatArray, list[An
         return np.where(votes.any(axis=1), votes.argmax(axis=1), -1).astype(float), [str(name) for name in classes]
     names = list(getattr(memory, "feature_names_in_", []))
     if isinstance(show, str) and show not in names:
-        raise ValueError(f"show={show!r} is unknown; say 'u_matrix', 'hits', 'labels' or a column ({names or 'index'})")
+        raise ValueError(f"show={show!r} is unknown; use 'u_matrix', 'hits', 'labels' or a column ({names or 'index'})")
     index = names.index(show) if isinstance(show, str) else int(show)
     return np.asarray(prototypes[:, index], np.float64), []
 

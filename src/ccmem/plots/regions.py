@@ -43,7 +43,7 @@ def regions(model: Any, X: Any = None, *, reach: float | None = None, ax: Any = 
 
     memory = memory_of(model)
     if memory.n_features_in_ != 2:
-        raise ValueError(f"regions are drawn of memories of 2 columns, not of {memory.n_features_in_}")
+        raise ValueError(f"regions needs a memory of 2 columns, not of {memory.n_features_in_}")
     used = np.flatnonzero(memory.win_counts_ > 0)
     units = memory.prototypes_[used]
     by_direction = isinstance(memory, (ARTC2A, BlockMemory))

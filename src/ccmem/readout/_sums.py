@@ -90,7 +90,7 @@ class Sums(NamedTuple):
 
     def with_columns(self, d: int) -> Self:
         """Raise ValueError: columns cannot be added to the sums."""
-        raise ValueError("DiscriminantClassifier: without forgetting, or with many columns, none can be added later")
+        raise ValueError("DiscriminantClassifier: adding columns needs forgetting='auto' and few columns")
 
     def learn(self, rows: FloatArray, codes: IntArray, settings: Settings) -> None:
         """Learn rows with their label codes, in place."""
@@ -231,7 +231,7 @@ class Sums(NamedTuple):
         if min(seen, taught, waiting, scored_at) < 0 or taught > seen or abs(state.calibration).max() > 1e9:
             raise ValueError(f"{name}: its counters are damaged")
         if waiting >= len(state.buffer) or (codes.size and not (codes.min() >= 0 and codes.max() < len(state.counts))):
-            raise ValueError(f"{name}: the rows that wait are damaged")
+            raise ValueError(f"{name}: the buffered rows are damaged")
         if state.counts.min(initial=0) < 0 or state.counts.sum() + waiting != taught:
             raise ValueError(f"{name}: its counts do not add up")
         if (state.scatter[diagonal(state.buffer.shape[1])] < 0).any():

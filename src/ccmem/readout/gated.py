@@ -315,7 +315,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         if len(n_open) != len(self.hidden_sizes) or any(n > h for n, h in zip(n_open, self.hidden_sizes, strict=True)):
             raise ValueError(
                 f"GatedMLP: gated_units={self.gated_units!r} does not fit hidden_sizes={self.hidden_sizes!r}; give one "
-                "number, or one per hidden layer, that no layer is smaller than"
+                "number, or one per hidden layer, not larger than the layer"
             )
 
     def _new_memory(self) -> BlockMemory:

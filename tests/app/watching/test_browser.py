@@ -97,7 +97,7 @@ def test_the_page_fills_an_event_appears_a_name_stays(chromium: Any, watched: An
     step = model.events_[-1].step
     tab.click(f"#events button[data-step='{step}']")
     tab.wait_for_selector("#why[open]")
-    assert f"noticed at row {step:,}" in tab.inner_text("#why")
+    assert f"detected at row {step:,}" in tab.inner_text("#why")
     tab.keyboard.press("Escape")
 
     name = tab.locator(".card[data-block='0'] .name")

@@ -292,7 +292,7 @@ def refused_files() -> Iterator[Case]:
     yield Case("texts.csv", texts.encode(), exit_code=2, says="pump: text, only 'on' in the first rows")
     yield Case("names.csv", b"temperature,pressure\n", exit_code=2, says="no row has been learned from")
     yield Case("page.csv", b"<!DOCTYPE html><html><body>no data</body></html>", exit_code=1, says="a web page")
-    yield Case("array.json", b'[{"a": 1}, {"a": 2}]', exit_code=1, says="write one object a line")
+    yield Case("array.json", b'[{"a": 1}, {"a": 2}]', exit_code=1, says="write one object per line")
     book = io.BytesIO()
     with zipfile.ZipFile(book, "w") as archive:
         archive.writestr("[Content_Types].xml", "<Types/>")

@@ -250,7 +250,7 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         "a.npy": (b"\x93NUMPY\x01\x00\x10\x00nonsense" + bytes(20), "not an NPY file"),
         "a.npz": (b"PK nonsense", "not an NPZ file"),
         "b.csv": (b"\n", "is empty"),
-        "a.ndjson": (b"[1]\n[2]\n", "JSON array; write one object a line"),
+        "a.ndjson": (b"[1]\n[2]\n", "JSON array; write one object per line"),
         "a.csv.gz": (gzip.compress(b"a,b\n1,2\n")[:-9], "is damaged"),
         "a.xls": (b"\xd0\xcf\x11\xe0", "an old Excel workbook; save the sheet as CSV"),
         "a.db": (b"SQLite format 3\0", "an SQLite database"),

@@ -123,5 +123,5 @@ def test_floats_of_memories_and_networks(benchmark):
     net = OnlineMLP((5,), optimizer="adam").partial_fit(benchmark.X[:100], benchmark.y[:100])
     assert floats_held(net) >= 3 * (65 * 5 + 6 * 10)
     assert floats_held(NearestMean().fit(benchmark.X, benchmark.y)) == 650
-    with pytest.raises(TypeError, match="does not tell how many floats"):
+    with pytest.raises(TypeError, match="does not report how many floats"):
         floats_held(object())

@@ -38,7 +38,7 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or key not in model.get_params(deep=True):
-            raise ValueError(f"--param {setting}: {kind} has the parameters {', '.join(names)}; say --param NAME=VALUE")
+            raise ValueError(f"--param {setting}: {kind} has the parameters {', '.join(names)}; use --param NAME=VALUE")
         model.set_params(**{key: _value(text)})
     if hasattr(estimator, "_rules"):
         check_parameters(kind, estimator._rules, vars(model))

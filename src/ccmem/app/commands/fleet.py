@@ -84,7 +84,9 @@ def _store(args: argparse.Namespace) -> Store:
         raise ValueError(f"--workers {args.workers}: at least 1")
     if not (Path(args.store) / "manifest.json").exists():
         if not (args.key and args.order):
-            raise ValueError("the first run into a store needs --key and --order, the columns that say whose and when")
+            raise ValueError(
+                "the first run of a store needs --key and --order: the columns with the key and the order of the rows"
+            )
         buckets = BUCKETS if args.buckets is None else args.buckets
         if not 1 <= buckets <= 999:
             raise ValueError(f"--buckets {buckets}: from 1 to 999")
@@ -93,7 +95,7 @@ def _store(args: argparse.Namespace) -> Store:
         columns = tables.choose(args.sources, args.key, args.order, args.features, args.label, dtype, rules)
         name = args.model or DEFAULT_MODEL
         if class_name(name) in registry.PREDICTORS:
-            raise ValueError(f"--model {name}: a fleet is made of memories")
+            raise ValueError(f"--model {name}: a fleet needs a memory, such as adaptive")
         model = build_model(name, args.param, args.label is not None)
         return Store.create(args.store, Recipe(model, args.scale or "none"), columns, buckets)
     store = Store(args.store)

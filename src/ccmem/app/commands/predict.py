@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     if not learner.model.__sklearn_is_fitted__():
         raise ValueError(f"{args.checkpoint} has learned nothing yet; run ccmem learn first")
     if learner.columns is not None and args.features and tuple(args.features) != learner.columns.features:
-        raise ValueError(f"--features: {args.checkpoint} was taught the columns {','.join(learner.columns.features)}")
+        raise ValueError(f"--features: {args.checkpoint} learned from the columns {','.join(learner.columns.features)}")
     stream = FileStream(
         args.sources, **reading(args), columns=learner.columns, accept_last_line=True, missing=learner.takes_missing
     )

@@ -20,7 +20,7 @@ from ccmem.app.watching.observer import Observer
 def run(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if (args.checkpoint is None) == (args.demo is None):
-        raise ValueError("name a checkpoint, or say --demo")
+        raise ValueError("name a checkpoint, or use --demo")
     place: Any = {"port": args.port, "browser": not args.no_browser}
     if args.demo is not None:
         demo = Demo(args.demo)

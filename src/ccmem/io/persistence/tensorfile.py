@@ -132,7 +132,7 @@ def _entry(name: str, entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...], 
 def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(items)
     if len(result) < len(items):
-        raise FormatError("a name stands twice in its JSON")
+        raise FormatError("a name occurs twice in its JSON")
     return result
 
 

@@ -121,7 +121,7 @@ def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
     if tag == "$estimator":
         return _unpack_estimator(value, arrays, build)
     if len(value) != 1:
-        raise ValueError(f"{tag} stands beside other things")
+        raise ValueError(f"{tag} is combined with other keys")
     inside = value[tag]
     if tag == "$float" and inside in ("inf", "-inf", "nan"):
         return float(inside)

@@ -231,14 +231,14 @@ def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...]
     if size == 0:
         raise SourceError(f"{file} holds an array of shape {shape} and type {dtype}: no values")
     if length is not None and first_byte + size * (shape[0] if shape else 1) > length:
-        raise SourceError(f"{file} ends early: it says it has {shape[0] if shape else 1} rows")
+        raise SourceError(f"{file} ends early: its header announces {shape[0] if shape else 1} rows")
     position = 0
 
     def skip(count: int) -> None:
         while count:
             part = handle.read(min(count, 1 << 20))
             if not part:
-                raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+                raise SourceError(f"{file} ends early: its header announces {shape[0]} rows")
             count -= len(part)
 
     def rows(start: int, stop: int) -> Any:
@@ -254,7 +254,7 @@ def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...]
             raise SourceError(f"{file} is damaged: {problem}") from problem
         position = stop
         if len(data) < (stop - start) * size:
-            raise SourceError(f"{file} ends early: it says it has {shape[0]} rows")
+            raise SourceError(f"{file} ends early: its header announces {shape[0]} rows")
         return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
 
     return tuple(shape), dtype, rows, first_byte

@@ -102,7 +102,7 @@ class FileStream:
         skip_seen: bool = False,
     ) -> None:
         if on_bad_row not in ("stop", "skip"):
-            raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; say 'stop' or 'skip'")
+            raise ValueError(f"on_bad_row={on_bad_row!r} is unknown; use 'stop' or 'skip'")
         if format is not None and format not in FORMATS:
             raise ValueError(f"format={format!r} is unknown; known are {', '.join(FORMATS)}")
         self.files = expand(sources, format)

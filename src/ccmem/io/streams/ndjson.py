@@ -29,9 +29,9 @@ class NDJSONTable(LineTable):
             seen += block.data
             found += itertools.islice(filter(None, map(_object_in, block.data.split(b"\n"))), SAMPLE_ROWS - len(found))
         if not seen and not (self._hold and self._pending):
-            raise SourceError(f"{self._file} is empty; an NDJSON file holds one JSON object a line")
+            raise SourceError(f"{self._file} is empty; an NDJSON file holds one JSON object per line")
         if not found and seen.strip():
-            raise SourceError(f"{self._file} holds no JSON object in its first lines; NDJSON has one a line")
+            raise SourceError(f"{self._file} holds no JSON object in its first lines; NDJSON has one per line")
         self._restart(seen + bytes(self._pending), 0)
         self.has_rows = bool(found)
         self.columns = list(dict.fromkeys(name for record in found for name in record))
@@ -152,7 +152,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object with distinct names; raise for a duplicate name, whose value would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("it names a value twice")
+        raise ValueError("it names a key twice")
     return found
 
 

@@ -158,7 +158,7 @@ def recognise(file: str, head: bytes, by_name: str | None) -> str:
     if text.lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         raise SourceError(f"{file} is a web page or XML, not a table; export the data as CSV")
     if text.startswith(b"["):
-        raise SourceError(f"{file} is a JSON array; write one object a line (jq -c '.[]' {file} > rows.ndjson)")
+        raise SourceError(f"{file} is a JSON array; write one object per line (jq -c '.[]' {file} > rows.ndjson)")
     if text.startswith(b"{"):
         return "ndjson"
     if b"\0" in head and encoding_of(head) is None:

@@ -212,7 +212,7 @@ class AdaptiveCCM(BlockMemory):
         if not self.__dict__.get("_has_warned") and len(self.blind_) == self.n_features_in_:
             self.__dict__["_has_warned"] = True
             warnings.warn(
-                f"this memory can detect no change any more: after {seen:,} samples every column is without readings "
+                f"this memory can no longer detect changes: after {seen:,} samples every column is without readings "
                 "or varies less than its precision; see blind_, and check what the stream delivers",
                 stacklevel=4,
             )

@@ -28,7 +28,7 @@ def floats_held(model: Any) -> int:
         return _of_memory(model)
     if hasattr(model, "n_floats_"):
         return int(model.n_floats_)
-    raise TypeError(f"{type(model).__name__} does not tell how many floats it holds; give it n_floats_")
+    raise TypeError(f"{type(model).__name__} does not report how many floats it holds; define n_floats_")
 
 
 def _of_memory(memory: CompetitiveMemory) -> int:

@@ -28,7 +28,7 @@ function drawCards() {
 function newCard(block) {
   const root = make("article", null, "card"), head = make("header"), name = make("input", undefined, "name");
   root.dataset.block = block; root.style.borderLeftColor = colour(block);
-  name.maxLength = 80; name.placeholder = `block ${block}`; name.spellcheck = false; name.title = "Click to name this block. The name is kept with the memory.";
+  name.maxLength = 80; name.placeholder = `block ${block}`; name.spellcheck = false; name.title = "Click to name this block. The name is saved with the memory.";
   name.setAttribute("aria-label", `name of block ${block}`); name.style.color = textColour(block);
   name.addEventListener("keydown", (e) => { if (e.key === "Enter") name.blur(); if (e.key === "Escape") { name.value = known.names[block] || ""; name.blur(); } });
   name.addEventListener("change", () => rename(block, name.value));
@@ -155,5 +155,5 @@ async function rename(block, name) {
       body: JSON.stringify({ block, name }) });
     const result = await answer.json();
     say(result.error ? result.error : (name.trim() ? `${name.trim()}: ${result.said}` : `block ${block} has no name now`));
-  } catch { say("The run does not answer. The name was not kept."); }
+  } catch { say("The run does not respond. The name was not saved."); }
 }

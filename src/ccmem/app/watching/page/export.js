@@ -13,7 +13,7 @@ function exportPng() {
 
 async function exportJson() {
   try { download(new Blob([await (await fetch("export")).text()], { type: "application/json" }), "json"); }
-  catch { say("The run does not answer any more."); }
+  catch { say("The run no longer responds."); }
 }
 
 function exportGif() {

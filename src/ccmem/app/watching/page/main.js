@@ -22,7 +22,7 @@ function drawState(cursor) {
   const idle = known.idle > 15 && state === "calm" ? `, no new rows for ${duration(known.idle)}` : "";
   $("state").textContent = replayed !== null ? `Replay at ${when(replayed)}: ${WORDS[state]}`
     : state === "finished" ? `Finished: ${counted(known.rows, "row")} learned` : capital(WORDS[state]) + idle + (paused ? " (page paused)" : "");
-  $("state").title = TERMS[{ new: "new block", lost: "column lost", back: "column back" }[state] || state] || (finished ? "Nothing more will be learned. You can still look around, name blocks and save." : "");
+  $("state").title = TERMS[{ new: "new block", lost: "column lost", back: "column back" }[state] || state] || (finished ? "Nothing more will be learned. You can still inspect, name blocks and save." : "");
   $("rate").parentNode.hidden = finished; $("blind").hidden = !known.blind;
   $("rate").textContent = count(known.rate || 0); $("rows").textContent = count(Math.round(cursor));
   $("n-blocks").textContent = count(known.n_blocks || 0); $("n-units").textContent = count(known.n_units || 0);

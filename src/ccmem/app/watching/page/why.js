@@ -56,39 +56,39 @@ async function showWhy(event) {
   const { kind, step, from, to, column } = event;
   let why;
   try { const answer = await fetch(`event/${step}/${kind}`); if (!answer.ok) throw new Error(); why = await answer.json(); }
-  catch { say("The run does not answer any more, or no longer knows this event."); return; }
+  catch { say("The run no longer responds, or no longer stores this event."); return; }
   const [sign, words, tone] = KINDS[kind], ofBlocks = kind < CHANGES_BLOCK, body = $("why-body");
   $("why-text").replaceChildren(make("span", sign, "sign-" + tone), ` ${capital(words)}: ${ofBlocks ? blockName(to) : columnName(column)}`);
   $("why-answers").replaceChildren(...answers(event, why));
   $("why-show").onclick = () => { $("why").close(); showEvent(event); $("timeline").focus(); };
   body.replaceChildren();
   if (ofBlocks) await explainChange(event, why, body);
-  else if (why.samples) body.append(make("h3", "Rows from before, and when it was noticed"), sampleTable(why, [column]));
+  else if (why.samples) body.append(make("h3", "Rows before the change and at its detection"), sampleTable(why, [column]));
   if (!$("why").open) $("why").showModal();
 }
 
 // Four questions and their answers: when, what, before, how long.
 function answers(event, why) {
   const rows = [], add = (term, text, key) => rows.push(key ? explained(make("dt", term), key) : make("dt", term), make("dd", text));
-  add("When", `Began ${at(began(event))}; noticed ${at(when(event.step, event.time))}, ${span(event.onset, event.step)} later${event.evidence ? `, with ${event.evidence >= LARGEST_EVIDENCE ? "at least " : ""}${neat(event.evidence)} times the evidence that a change needs` : ""}.`, "began");
+  add("When", `Began ${at(began(event))}; detected ${at(when(event.step, event.time))}, ${span(event.onset, event.step)} later${event.evidence ? `, with ${event.evidence >= LARGEST_EVIDENCE ? "at least " : ""}${neat(event.evidence)} times the evidence that a change needs` : ""}.`, "began");
   if (event.kind >= CHANGES_BLOCK) { add("What", `${columnName(event.column)} ${event.kind === CHANGES_BLOCK ? "has no readings any more" : "has readings again"}. ${blockTitle(event.to)} stays in use.`, KINDS[event.kind][1]); return rows; }
   const moved = why.columns.filter((line) => line[5] > 1).slice(0, 3).map(([name, before, after]) => `${name} from ${neat(before, Math.abs(after - before))} to ${neat(after, Math.abs(after - before))}`).join(", ");
   add("What", `From ${blockName(event.from)} to ${blockName(event.to)}${moved && !known.shape && why.own_units ? `: ${moved}` : ""}.`, KINDS[event.kind][1]);
   const { from, to, ended, next, earlier, last } = visitOf(event);
-  add("Before", event.kind === 0 ? "Never: this was new." : earlier ? `Used ${times(earlier)} before, most recently from ${when(last[0])} to ${when(last[1])} (${span(...last)}).` : "Yes, but longer ago than the events kept here.", "recalled");
+  add("Before", event.kind === 0 ? "Never: this was new." : earlier ? `Used ${times(earlier)} before, most recently from ${when(last[0])} to ${when(last[1])} (${span(...last)}).` : "Yes, but before the oldest event kept here.", "recalled");
   add("How long", next ? `${span(from, to)}, until ${when(to)}, when ${blockName(next.to)} followed.` : `${span(from, to)}${ended ? ", until the end of the stream" : " so far"}.`, "block");
   return rows;
 }
 
 async function explainChange({ from, to }, why, body) {
   const cards = (await Promise.all([from, to].map(blockCard))).filter((card) => card);
-  if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows brought to length 1)"), columnTable(why));
+  if (!known.shape) body.append(make("h3", why.own_units ? "Columns that moved most" : "Columns that moved most (rows scaled to length 1)"), columnTable(why));
   body.append(make("h3", known.shape ? "Units of the two blocks" : "Mean of the two blocks"), pair(cards, (card, place) => {
     if (card.images !== undefined) { const units = make("div", null, "units"); place.append(units); drawPictures(units, bytes(card.images), card.drawn.length); }
     else drawBars(place, card, columnRanges([...known.cards.values(), ...cards]), card.bars.length > MOST_BARS ? places(why) : null);
   }, cards.map((card) => card.block)));
   if (!known.shape) body.lastChild.classList.add("columns");
-  if (why.samples) body.append(make("h3", "Rows from before the change, and when it was noticed"),
+  if (why.samples) body.append(make("h3", "Rows before the change and at its detection"),
     known.shape ? pair([why.samples.before, why.samples.after], (rows, place) => { const units = make("div", null, "units"); place.append(units); drawRows(units, rows); }, [from, to])
       : sampleTable(why));
 }
