@@ -495,3 +495,12 @@ def test_npy_files_with_long_headers_are_read(tmp_path: Path) -> None:
     with (tmp_path / "a.npy").open("wb") as file:
         np.lib.format.write_array(file, X, version=(2, 0))
     assert [rows.tolist() for rows, _ in read_files(tmp_path / "a.npy")] == [X.tolist()]
+
+
+def test_a_column_of_a_union_is_text_also_without_rows(tmp_path: Path) -> None:
+    union = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1.0, 2.0])])
+    for n in (0, 2):
+        table = pa.table({"a": union[:n], "b": pa.array([1.0, 2.0])[:n]})
+        with pa.ipc.new_file(str(tmp_path / "u.arrow"), table.schema) as writer:
+            writer.write_table(table)
+        assert [len(X) for X, _ in read_files(tmp_path / "u.arrow")] == [n] * (n > 0)
