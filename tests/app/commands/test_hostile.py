@@ -429,6 +429,18 @@ def test_labels_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) 
     assert "\x1b" not in failure(capsys, "inspect", "\x1b[31m")
 
 
+def test_column_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("key,time,\x1b[31mred\x07\n" + "".join(f"k\x1b,{t},{t % 7}.5\n" for t in range(20)))
+    assert main(["learn", "a.csv", "--features", "\x1b[31mred\x07", "--checkpoint", "m"]) == 0
+    pytest.importorskip("pyarrow")
+    named = ["--key", "key", "--order", "time", "--store", "s", "--workers", "1"]
+    assert main(["fleet", "learn", "a.csv", *named]) == 0
+    assert main(["fleet", "inspect", "--store", "s"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\\x1b[31mred\\x07") == 2
+    assert "\x1b" not in out
+
+
 ODD = {
     "blocks": lambda d, a, m: d["model"]["fitted"]["counters"].update(units=10**12),
     "text for a counter": lambda d, a, m: d["model"]["fitted"]["counters"].update(units="many"),

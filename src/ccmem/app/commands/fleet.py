@@ -15,7 +15,7 @@ from ccmem import registry
 from ccmem.app.commands._models import build_model, class_name
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL
-from ccmem.app.text import counted
+from ccmem.app.text import counted, printable
 from ccmem.core.terminal import StatusLine
 from ccmem.core.times import format_time
 from ccmem.fleet import local, tables
@@ -162,10 +162,10 @@ def _inspect(args: argparse.Namespace) -> int:
             for event in value:
                 what = f"{event['from_block']} -> {event['to_block']}" if "column" not in event else event["column"]
                 at = f"{event['when']} (row {event['step']:,})" if "when" in event else f"row {event['step']:,}"
-                print(f"{'':<16}{event['kind']} {what} at {at}")
+                print(printable(f"{'':<16}{event['kind']} {what} at {at}"))
         else:
             shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-            print(f"{name:<16}{', '.join(map(str, value)) if isinstance(value, list) else shown}")
+            print(printable(f"{name:<16}{', '.join(map(str, value)) if isinstance(value, list) else shown}"))
     return 0
 
 

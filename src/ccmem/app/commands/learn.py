@@ -286,7 +286,7 @@ class _Run:
             if args.json:  # after a hang-up the terminal may be gone, so printing may fail
                 print(json.dumps(facts), flush=True)
             elif not args.quiet:
-                print(sentence(facts), flush=True)
+                print(printable(sentence(facts)), flush=True)
                 if self.latest and memory is not None:
                     many = f"the latest {len(self.latest)} of " if self.kinds.total() > len(self.latest) else ""
                     print(f"\nevents ({many}{self.kinds.total()}):")
