@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ccmem import CCM, GatedMLP, IncrementalWTA
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.readout import gated
-from ccmem.readout.mlp import naive
 from ccmem.readout.network import unpack
+from naive.mlp import naive
 from zoo import snapshot
 
 

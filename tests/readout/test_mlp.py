@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ccmem import CCM, GatedMLP, OnlineMLP
 from ccmem.kernels.jit import JIT_ENABLED
-from ccmem.readout.mlp import naive
 from ccmem.readout.network import unpack
+from naive.mlp import naive
 
 OPTIMIZERS = [{"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.9}, {"optimizer": "adam"}]
 every_activation = pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])

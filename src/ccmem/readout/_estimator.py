@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem.base.estimator import SavedEstimator
-from ccmem.core.labels import check_labels, encode_labels, sorted_union
-from ccmem.core.locking import learning, reading, share_guard
+from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, choice, integer, number
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
-from ccmem.core.state import SEEN
 from ccmem.core.typing import FloatArray, IntArray
+from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._kernels import learn, predict_rows
 from ccmem.readout.network import (
     ACTIVATIONS,
     MOMENTUM,
     OPTIMIZERS,
-    TAUGHT,
     NetworkSettings,
     NetworkState,
     hidden_shape,
@@ -43,7 +38,7 @@ def sizes_of_layers(least_layers: int) -> Rule:
     return fits, f"a sequence of at least {least_layers} whole numbers >= 1, such as (110, 104)"
 
 
-class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNetwork(CountingClassifier):
     """Base of the online networks: one update per sample, one compiled call per chunk."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -54,40 +49,13 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         "momentum": number(0.0, 1.0, open_above=True),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("hidden_sizes", "activation", "optimizer", "momentum")
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes",)
     _state: NetworkState
-    classes_: Any
     hidden_sizes: Sequence[int]
     activation: str
     optimizer: str
     learning_rate: float
     momentum: float
-    unlabeled: Any
     random_state: Any
-
-    # Provided by subclasses ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _teach(self, X: Any, y: Any, classes: Any) -> IntArray:
-        """Learn a chunk, or raise and leave the state unchanged; return the block of every row."""
-
-    # Learning ----------------------------------------------------------------------------------------------------
-
-    @learning
-    def fit(self, X: Any, y: Any) -> Self:
-        """Reset, then learn the rows of ``X`` and their labels in order, in one pass."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__}.fit requires y to be passed, but the target y is None; "
-                "use partial_fit for chunks without labels"
-            )
-        fresh = clone(self)
-        fresh._teach(X, y, None)
-        if not len(fresh.classes_):
-            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        self._adopt(fresh)
-        self._notify()
-        return self
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
@@ -97,27 +65,9 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         takes part from its first sample on (with gates: in the block that learned it). Classes listed in ``classes``
         take part in all blocks from this call on.
         """
-        if self.__sklearn_is_fitted__():
-            self._teach(X, y, classes)
-        else:
-            self._begin_with(X, y, classes)
+        self._teach_safely(X, y, classes)
         self._notify()
         return self
-
-    def _notify(self) -> None:
-        """Call the event listeners; runs after a chunk has been learned completely."""
-
-    def _begin_with(self, X: Any, y: Any, classes: Any) -> IntArray:
-        """Learn the first chunk in a copy, so that a chunk that raises leaves the network unchanged."""
-        fresh = clone(self)
-        blocks = fresh._teach(X, y, classes)
-        self._adopt(fresh)
-        return blocks
-
-    def _adopt(self, fresh: Self) -> None:
-        super()._adopt(fresh)
-        if "memory_" in vars(self):
-            share_guard(self, vars(self)["memory_"])
 
     def _new_network(self, n_features: int, dtype: Any, gated: bool) -> NetworkState:
         sizes = np.array([n_features, *self.hidden_sizes], np.int64)
@@ -159,27 +109,23 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         Output units are numbered in order of appearance: known classes first, then announced classes, then new labels
         by row.
         """
-        labels, missing = check_labels(y, n_rows, self.unlabeled)
-        known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
-        announced = np.asarray([] if classes is None else classes)
-        now = sorted_union(known, announced)
-        all_classes = sorted_union(now, labels[~missing])
-        codes = encode_labels(labels, missing, all_classes)
+        codes, all_classes = self._codes(y, n_rows, classes)
         rows = np.full(len(all_classes), -1, np.int64)
-        place = np.searchsorted(all_classes, known)
-        if len(known):
-            rows[place] = self._state.class_rows
-        if len(now):
-            for c in np.searchsorted(all_classes, now.astype(all_classes.dtype)):
-                if rows[c] < 0:
-                    rows[c] = rows.max() + 1
-        told = rows[np.searchsorted(all_classes, announced.astype(all_classes.dtype))] if len(announced) else rows[:0]
-        present, first = np.unique(codes[~missing], return_index=True)
-        for c in present[np.argsort(first)]:
+        if self.__sklearn_is_fitted__():
+            rows[np.searchsorted(all_classes, self.classes_)] = self._state.class_rows
+        announced = np.asarray(all_classes[:0] if classes is None else classes).astype(all_classes.dtype)
+        places = np.searchsorted(all_classes, announced)
+        known = codes >= 0
+        present, first = np.unique(codes[known], return_index=True)
+        for c in [*np.sort(places), *present[np.argsort(first)]]:
             if rows[c] < 0:
                 rows[c] = rows.max() + 1
-        codes[~missing] = rows[codes[~missing]]
-        return codes, all_classes, rows, told
+        codes[known] = rows[codes[known]]
+        return codes, all_classes, rows, rows[places]
+
+    def _output_unit(self, code: int) -> IntArray:
+        """Return the output unit of one label, or the code of a missing one."""
+        return np.array([self._state.class_rows[code] if code >= 0 else code])
 
     def _grow(self, state: NetworkState, rows: IntArray, announced: IntArray) -> NetworkState:
         if len(rows) > len(state.class_rows):
@@ -221,8 +167,12 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
 
     # Reading -----------------------------------------------------------------------------------------------------
 
+    def _require_labels(self) -> None:
+        self._require_start()
+        self._require_label(len(self.classes_) > 0)
+
     def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
-        self._require_classes()
+        self._require_labels()
         out = np.empty((len(rows), len(self.classes_)))
         if predict_rows(self._state, ACTIVATIONS.index(self.activation), rows, blocks, out) < len(rows):
             raise ValueError(
@@ -250,28 +200,3 @@ class OnlineNetwork(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ig
         self._require_start()
         *hidden, output = unpack(self._state)
         return [*hidden, output[self._state.class_rows]]
-
-    @property
-    def n_floats_(self) -> int:
-        """Number of floats kept by the network, without its memory."""
-        self._require_start()
-        return sum(array.size for array in self._state)
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Number of samples seen since learning began."""
-        self._require_start()
-        return int(self._state.counters[SEEN])
-
-    @property
-    def n_samples_taught_(self) -> int:
-        """Number of samples that changed the weights: those with a label and, with a memory, accepted by the memory."""
-        self._require_start()
-        return int(self._state.counters[TAUGHT])
-
-    def _require_classes(self) -> None:
-        self._require_start()
-        if len(self.classes_) == 0:
-            raise NotFittedError(
-                f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
-            )

@@ -35,20 +35,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem.base.estimator import SavedEstimator
 from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
-from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, undone_on_error
 from ccmem.kernels.discriminant import EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
+from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._following import Following, Settings
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout._saved import check_classes
-from ccmem.readout._sums import SEEN, TAUGHT, Sums
+from ccmem.readout._sums import TAUGHT, Sums
 
 FEW_COLUMNS = 32
 """Largest number of columns for which forgetting is chosen by evidence; each row then costs d^3 / 6 steps per class."""
@@ -56,7 +54,7 @@ _LARGEST = 1e70
 """Largest absolute value allowed with few columns: its fourth power is still finite."""
 
 
-class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DiscriminantClassifier(CountingClassifier):
     """Discriminant analysis for streams: tracks drift if columns are few; the order of classes causes no forgetting.
 
     For informative features: those of a :class:`ccmem.PatchLayer`, embeddings of a pretrained network, sensor readings,
@@ -112,8 +110,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
     _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes", "_checked")
     _state: Sums | Following
     _made: list[Any]
-    """Cached rule of the running sums and its parameters; computed on demand, dropped when rows are learned."""
-    classes_: Any
+    """Cached rule of the running sums, and what it was made from."""
 
     def __init__(
         self,
@@ -127,31 +124,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         autoregressive: bool = False,
         unlabeled: Any = None,
     ) -> None:
-        self.n_axes = n_axes
-        self.own_share = own_share
-        self.ridge = ridge
-        self.buffer_rows = buffer_rows
-        self.forgetting = forgetting
-        self.priors = priors
-        self.autoregressive = autoregressive
-        self.unlabeled = unlabeled
-
-    # Learning ----------------------------------------------------------------------------------------------------
-
-    @learning
-    def fit(self, X: Any, y: Any) -> Self:
-        """Reset, then learn the rows of ``X`` and their labels, in one pass."""
-        if y is None:
-            raise ValueError(
-                "DiscriminantClassifier.fit requires y to be passed, but the target y is None; "
-                "use partial_fit for chunks without labels"
-            )
-        fresh = clone(self)
-        fresh._teach(X, y, None)
-        if not len(fresh.classes_):
-            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        self._adopt(fresh)
-        return self
+        self._assign(locals())
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
@@ -159,42 +132,24 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
 
         ``classes`` may announce future labels; it is optional.
         """
-        if self.__sklearn_is_fitted__():
-            self._teach(X, y, classes)
-        else:
-            fresh = clone(self)
-            fresh._teach(X, y, classes)
-            self._adopt(fresh)
+        self._teach_safely(X, y, classes)
         return self
 
     @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample, if it has a label."""
-        if self.__sklearn_is_fitted__() and (row := self._check_one(x)) is not None:
-            code = code_of(self, y)
-            if code is not None:
-                self._check_settings()
-                self._learn(row, np.array([code]))
-                return
-        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        self.partial_fit(np.asarray(x).reshape(1, -1), labels)
+        self._learn_one(x, y)
+
+    def _learn_row(self, row: FloatArray, code: int) -> None:
+        self._check_settings()
+        self._state.learn(row, np.array([code]), self._settings())
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
-        """Learn a chunk, or raise and leave the state unchanged."""
         self._check_settings()
         rows = self._check(X)
-        if self.__sklearn_is_fitted__() and classes is None and (codes := known_codes(self, y, len(rows))) is not None:
-            self._learn_coded(rows, codes, self.classes_)
-            return
-        labels, missing = check_labels(y, len(rows), self.unlabeled)
-        known = self.classes_ if self.__sklearn_is_fitted__() else np.empty(0, labels.dtype)
-        everything = sorted_union(known, labels[~missing], np.asarray([] if classes is None else classes))
-        self._learn_coded(rows, encode_labels(labels, missing, everything), everything)
-
-    def _learn_coded(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
-        """Learn validated rows, or raise and leave the state unchanged."""
+        codes, all_classes = self._codes(y, len(rows), classes)
         with undone_on_error(self) if len(rows) > 1 else nullcontext():
-            self._learn_all(rows, codes, classes)
+            self._learn_all(rows, codes, all_classes)
 
     def _learn_all(self, rows: FloatArray, codes: IntArray, classes: Any) -> None:
         first = not self.__sklearn_is_fitted__()
@@ -212,9 +167,6 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
             state = self._state
         self._state = state.with_classes(places, len(classes))
         self.classes_, self._began_with = classes, self._shape()
-        self._learn(rows, codes)
-
-    def _learn(self, rows: FloatArray, codes: IntArray) -> None:
         self._state.learn(rows, codes, self._settings())
 
     def _settings(self) -> Settings:
@@ -257,7 +209,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
     @reading
     def predict_one(self, x: Any) -> Any:
         """Return the most likely label of one sample."""
-        self._require_classes()
+        self._require_labels()
         row = self._check_one(x)
         p, _ = self._answers(np.asarray(x).reshape(1, -1)) if row is None else self._answers_to_rows(row)
         return self.classes_[p[0].argmax()]
@@ -279,7 +231,7 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         return self._state.unknown(distances, level)
 
     def _answers(self, X: Any) -> tuple[FloatArray, FloatArray | None]:
-        self._require_classes()
+        self._require_labels()
         return self._answers_to_rows(self._check(X))
 
     def _answers_to_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
@@ -308,12 +260,6 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         return self._state.temperature
 
     @property
-    def n_floats_(self) -> int:
-        """Number of floats kept, including the buffer and the counts."""
-        self._require_start()
-        return sum(array.size for array in self._state)
-
-    @property
     def working_floats_(self) -> int:
         """Number of temporary floats needed to learn or predict, in units of float32.
 
@@ -321,18 +267,6 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         """
         self._require_start()
         return sum(array.nbytes for array in arrays_in(vars(self).values())) // 4 + self._state.working_floats
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Number of rows seen since learning began."""
-        self._require_start()
-        return int(self._state.counters[SEEN])
-
-    @property
-    def n_samples_taught_(self) -> int:
-        """Number of rows with a label since learning began."""
-        self._require_start()
-        return int(self._state.counters[TAUGHT])
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -363,29 +297,19 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
             return None
         return x[np.newaxis] if sum_of_squares(x) < SAFE_SQUARED_NORM else None
 
-    def _require_classes(self) -> None:
+    def _require_labels(self) -> None:
         self._require_start()
-        if self._state.counters[TAUGHT] == 0:
-            raise NotFittedError(
-                f"This {type(self).__name__} has seen no label yet; give partial_fit some labels first"
-            )
+        self._require_label(self._state.counters[TAUGHT] > 0)
 
     @reading
     def _export(self) -> dict[str, Any]:
-        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
         self._check_settings()
-        state = self._state
-        fields = {name: array for name, array in state._asdict().items() if name != "counters"}
-        return {
-            **fields,
-            "counters": dict(zip(state.counter_names(), state.counters.tolist(), strict=True)),
-            "classes_": self.classes_,
-            "n_features_in_": int(self.n_features_in_),
-            **names,
-        }
+        fields = self._state._asdict()
+        counters = dict(zip(self._state.counter_names(), fields.pop("counters").tolist(), strict=True))
+        return {**fields, "counters": counters, "classes_": self.classes_, **self._export_columns()}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, check_vector
+        from ccmem.base.storage import check_names
 
         name = type(self).__name__
         check_parameters(name, self._rules, vars(self))
@@ -394,14 +318,12 @@ class DiscriminantClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  #
         check_names(name, fields["counters"], kind.counter_names())
         classes, d = fields["classes_"], fields["n_features_in_"]
         check_classes(name, classes, self.unlabeled)
-        if type(d) is not int or d < 1 or kind is not self._kind(d):
+        self._import_columns(fields)
+        if kind is not self._kind(d):
             raise ValueError(f"{name}: n_features_in_={d!r} does not fit its sums")
-        if "feature_names_in_" in fields:
-            check_vector("feature_names_in_", fields["feature_names_in_"], d)
         empty = kind.new(d, int(self.n_axes), int(self.buffer_rows)).with_classes(np.empty(0, np.int64), len(classes))
         self._state, self.classes_, self._made = kind.checked(name, fields, empty), classes, []  # type: ignore[arg-type]
         self._began_with = self._shape()
-        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

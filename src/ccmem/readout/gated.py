@@ -44,7 +44,7 @@ import numpy as np
 
 from ccmem.base.memory import REJECTED, seeded_clone
 from ccmem.core.allocation import grown
-from ccmem.core.labels import UNLABELED, code_of
+from ccmem.core.labels import UNLABELED
 from ccmem.core.locking import learning, reading, share_guard
 from ccmem.core.parameters import Rule, choice, either, integer
 from ccmem.core.sklearn import MetaEstimatorMixin
@@ -156,36 +156,20 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         unlabeled: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.memory = memory
-        self.hidden_sizes = hidden_sizes
-        self.gated_units = gated_units
-        self.learn = learn
-        self.undo = undo
-        self.activation = activation
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.unlabeled = unlabeled
-        self.random_state = random_state
+        self._assign(locals())
 
     @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample, with or without a label; return the block that learned it, or -1 if none did."""
-        row = self.memory_._check_one(x) if self.__sklearn_is_fitted__() else None
-        if row is not None:
-            code = code_of(self, y)
-            if code is not None:
-                self._check_settings()
-                self.memory_._check_unchanged()
-                codes = np.array([self._state.class_rows[code] if code >= 0 else code])
-                block = int(self._learn_rows(row, codes)[0])
-                self._notify()
-                return block
-        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        learn = self._teach if self.__sklearn_is_fitted__() else self._begin_with
-        block = int(learn(np.asarray(x).reshape(1, -1), labels, None)[0])
-        self._notify()
-        return block
+        return int(self._learn_one(x, y))
+
+    def _learn_row(self, row: FloatArray, code: int) -> int:
+        self._check_settings()
+        self.memory_._check_unchanged()
+        return int(self._learn_rows(row, self._output_unit(code))[0])
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        return self.memory_._check_one(x)
 
     @reading
     def predict(self, X: Any) -> Any:
@@ -195,7 +179,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     @reading
     def predict_one(self, x: Any) -> Any:
         """Return the most probable label of one sample, without overhead if it needs no conversion."""
-        self._require_classes()
+        self._require_labels()
         row = self.memory_._check_one(x)
         if row is None:
             return self.predict(np.asarray(x).reshape(1, -1))[0]
@@ -301,7 +285,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         """Return the number of units per block of every hidden layer."""
         if isinstance(self.gated_units, numbers.Integral):
             return [int(self.gated_units)] * len(self.hidden_sizes)
-        return list(self.gated_units)  # type: ignore[arg-type]
+        return list(self.gated_units)
 
     def _fan_ins(self, n_features: int) -> list[int]:
         return [n_features, *self._open_units()]
@@ -335,7 +319,7 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         return self.memory_.unit_blocks_[self.memory_._winners(rows)]
 
     def _check_pool(self, X: Any) -> FloatArray:
-        self._require_classes()
+        self._require_labels()
         self.memory_._require_units()
         return self.memory_._check(X, reset=False, missing=False)
 

@@ -22,83 +22,15 @@ array(['maybe', 'no', 'yes'], dtype=object)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ccmem.base.validation import check_rows
-from ccmem.core.labels import code_of
 from ccmem.core.locking import learning, reading
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.readout._estimator import OnlineNetwork
-
-
-def naive(
-    X: FloatArray,
-    codes: IntArray,
-    W: list[FloatArray],
-    b: list[FloatArray],
-    activation: str,
-    optimizer: str,
-    learning_rate: float,
-    momentum: float = 0.0,
-    gates: list[list[FloatArray]] | None = None,
-    n_announced: int = 0,
-) -> list[FloatArray]:
-    """Learn all rows by the equations above, updating ``W`` and ``b``; return each row's p before its update.
-
-    ``gates`` holds, for every row, the gate vectors of all hidden layers. With gates, a weight moves only if both its
-    ends are open, and the classes are those learned with the same gates.
-    """
-    phi: dict[str, Callable[[Any], Any]] = {
-        "relu": lambda h: np.maximum(h, 0),
-        "tanh": np.tanh,
-        "sigmoid": lambda h: 1 / (1 + np.exp(-h)),
-    }
-    slope: dict[str, Callable[[Any], Any]] = {
-        "relu": lambda z: (z > 0) * 1.0,
-        "tanh": lambda z: 1 - z**2,
-        "sigmoid": lambda z: z * (1 - z),
-    }
-    parameters = W + b
-    v = [np.zeros_like(p) for p in parameters]
-    s = [np.zeros_like(p) for p in parameters]
-    answers = []
-    learned: dict[bytes, set[int]] = {}
-    steps: dict[bytes, int] = {}
-    for r, (x, y) in enumerate(zip(X, codes, strict=True)):
-        q = [np.ones(len(w)) for w in W[:-1]] if gates is None else gates[r]
-        key = b"".join(g.tobytes() for g in q)
-        learned[key] = learned.get(key, set(range(n_announced))) | {int(y)}
-        classes = sorted(learned[key])
-        z = [x]
-        for w, c, g in zip(W[:-1], b[:-1], q, strict=True):
-            z.append(g * phi[activation](w @ z[-1] + c))
-        scores = (W[-1] @ z[-1] + b[-1])[classes]
-        p = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
-        answers.append(p)
-        d = [np.zeros(len(b[-1]))]
-        d[0][classes] = p
-        d[0][y] -= 1
-        for w, g, activity in zip(W[:0:-1], q[::-1], z[:0:-1], strict=True):
-            d.insert(0, g * slope[activation](activity) * (w.T @ d[0]))
-        gradients = [np.outer(delta, activity) for delta, activity in zip(d, z, strict=True)] + d
-        ends = [np.ones(len(x)), *q, np.isin(np.arange(len(b[-1])), classes) * 1.0]
-        may_move = [np.outer(to, by) for by, to in pairwise(ends)] + ends[1:]
-        t = steps[key] = steps.get(key, 0) + 1
-        for i, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-            here = may_move[i] > 0
-            if optimizer == "adam":
-                v[i][here] = 0.9 * v[i][here] + 0.1 * gradient[here]
-                s[i][here] = 0.999 * s[i][here] + 0.001 * gradient[here] ** 2
-                rate = learning_rate / (1 - 0.9**t)
-                parameter[here] -= rate * v[i][here] / (np.sqrt(s[i][here] / (1 - 0.999**t)) + 1e-8)
-            else:
-                v[i][here] = momentum * v[i][here] + gradient[here]
-                parameter[here] -= learning_rate * v[i][here]
-    return answers
 
 
 class OnlineMLP(OnlineNetwork):
@@ -139,27 +71,16 @@ class OnlineMLP(OnlineNetwork):
         unlabeled: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.activation = activation
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.unlabeled = unlabeled
-        self.random_state = random_state
+        self._assign(locals())
 
     @learning
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one sample if it has a label, without overhead if it needs no conversion."""
-        row = self._check_one(x)
-        if row is not None:
-            code = code_of(self, y)
-            if code is not None:
-                self._check_settings()
-                codes = np.array([self._state.class_rows[code] if code >= 0 else code])
-                self._run(row, codes, np.zeros(1, np.int64))
-                return
-        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        self.partial_fit(np.asarray(x).reshape(1, -1), labels)
+        self._learn_one(x, y)
+
+    def _learn_row(self, row: FloatArray, code: int) -> None:
+        self._check_settings()
+        self._run(row, self._output_unit(code), np.zeros(1, np.int64))
 
     @reading
     def predict(self, X: Any) -> Any:
@@ -169,7 +90,7 @@ class OnlineMLP(OnlineNetwork):
     @reading
     def predict_one(self, x: Any) -> Any:
         """Return the most probable label of one sample, without overhead if it needs no conversion."""
-        self._require_classes()
+        self._require_labels()
         row = self._check_one(x)
         if row is None:
             return self.predict(np.asarray(x).reshape(1, -1))[0]
@@ -178,7 +99,7 @@ class OnlineMLP(OnlineNetwork):
     @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of every row."""
-        self._require_classes()
+        self._require_labels()
         rows = check_rows(self, X, self._state.parameters.dtype)
         return self._probabilities(rows, np.zeros(len(rows), np.int64))
 
@@ -215,16 +136,12 @@ class OnlineMLP(OnlineNetwork):
     def _export(self) -> dict[str, Any]:
         from ccmem.readout._saved import export_network
 
-        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
-        return {**export_network(self), "n_features_in_": int(self.n_features_in_), **names}
+        return {**export_network(self), **self._export_columns()}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, check_vector
+        from ccmem.base.storage import check_names
         from ccmem.readout._saved import import_network
 
-        needed = ("state", "counters", "classes_", "n_features_in_")
-        check_names("OnlineMLP", fields, needed, ("feature_names_in_",))
-        if "feature_names_in_" in fields:
-            check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
+        check_names("OnlineMLP", fields, ("state", "counters", "classes_", "n_features_in_"), ("feature_names_in_",))
+        self._import_columns(fields)
         import_network(self, fields, fields["n_features_in_"], least_blocks=1, n_open=[])
-        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
