@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ccmem.base.estimator import SavedEstimator
+from ccmem.base.validation import one_row
 from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
 from ccmem.core.locking import learning, share_guard
 from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
@@ -70,7 +71,7 @@ class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type:
             found = self._learn_row(row, code)
         else:
             labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-            entries = self._teach_safely(np.asarray(x).reshape(1, -1), labels, None)
+            entries = self._teach_safely(one_row(x), labels, None)
             found = None if entries is None else entries[0]
         self._notify()
         return found

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.base.estimator import SavedEstimator, Summarised
+from ccmem.base.estimator import Summarised
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.locking import reading
-from ccmem.core.sklearn import NotFittedError
 from ccmem.core.state import UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.votes import find_voters, weigh_votes
+from ccmem.readout._classifier import OnlineClassifier
 from ccmem.readout._evidence import COMPARED, SEEN, Evidence
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout.metric import SharedMetric
@@ -25,11 +25,10 @@ FEW_COLUMNS = 32
 """Fewer columns than this are compared by distance, and the metric is not chosen by evidence."""
 
 
-class VotingPredictions(SavedEstimator, Summarised):
+class VotingPredictions(Summarised, OnlineClassifier):
     """Base with the predictions of :class:`ccmem.ModalClassifier`; nothing here changes units or votes."""
 
     memory_: CompetitiveMemory
-    classes_: Any
     metric: str
     n_winners: int | None
     balanced: bool
@@ -144,7 +143,7 @@ class VotingPredictions(SavedEstimator, Summarised):
         self._require_start()
         units = np.empty(self.memory_.n_units_, np.bool_)
         if not find_voters(self._votes, units):
-            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
+            self._require_label(False)
         return units
 
     def _probabilities(self, votes: Any) -> FloatArray:
@@ -190,5 +189,5 @@ class VotingPredictions(SavedEstimator, Summarised):
         if not weigh_votes(
             scores, memory._by_distance, memory._sharpness, votes, self.balanced, self._k(), weighed, best, far
         ):
-            raise NotFittedError("This ModalClassifier has seen no label yet; give partial_fit some labels first")
+            self._require_label(False)
         return weighed, best, far

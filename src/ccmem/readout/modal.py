@@ -22,30 +22,21 @@ import numpy as np
 
 from ccmem.base.memory import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.base.times import split_times
-from ccmem.base.validation import one_row
 from ccmem.core.allocation import aligned, grown
 from ccmem.core.codes import REJECTED
 from ccmem.core.events import Event
-from ccmem.core.labels import UNLABELED, check_labels, code_of, encode_labels, known_codes, sorted_union
+from ccmem.core.labels import UNLABELED, known_codes, sorted_union
 from ccmem.core.locking import learning, reading, share_guard
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, optional
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from ccmem.core.sklearn import MetaEstimatorMixin
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.core.undo import undone_on_error
 from ccmem.kernels.votes import add_vote, count_votes
 from ccmem.readout._saved import check_classes, fitting_votes
 from ccmem.readout._voting import VotingPredictions
 
-_RULES: dict[str, Rule] = {
-    "n_winners": optional(integer(1)),
-    "vote_span": optional(integer(2)),
-    "balanced": boolean(),
-    "label_use": choice("readout", "merge", "guide"),
-    "metric": choice("auto", "own", "shared"),
-}
 
-
-class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ModalClassifier(MetaEstimatorMixin, VotingPredictions):  # type: ignore[misc]
     """Classifier on top of a memory: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -99,6 +90,13 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
            [2, 0]])
     """
 
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_winners": optional(integer(1)),
+        "vote_span": optional(integer(2)),
+        "balanced": boolean(),
+        "label_use": choice("readout", "merge", "guide"),
+        "metric": choice("auto", "own", "shared"),
+    }
     _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes", "_made")
 
     def __init__(
@@ -113,14 +111,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
         unlabeled: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.memory = memory
-        self.n_winners = n_winners
-        self.balanced = balanced
-        self.vote_span = vote_span
-        self.label_use = label_use
-        self.metric = metric
-        self.unlabeled = unlabeled
-        self.random_state = random_state
+        self._assign(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -130,20 +121,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
     @learning
     def fit(self, X: Any, y: Any, *, times: Any = None) -> Self:
         """Reset, then learn the rows of ``X`` and their labels in order."""
-        if y is None:
-            raise ValueError(
-                "ModalClassifier.fit requires y to be passed, but the target y is None; "
-                "use partial_fit for chunks without labels"
-            )
-        fresh = clone(self)
-        fresh._teach(X, y, None, times)
-        if not len(fresh.classes_):
-            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        for name in ("memory_", "classes_", "_votes", "_evidence", "_made"):
-            setattr(self, name, getattr(fresh, name))
-        share_guard(self, self.memory_)
-        self.memory_._notify()
-        return self
+        return self._fit(X, y, times=times)
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, times: Any = None) -> Self:
@@ -153,7 +131,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
         """
         row = self.memory_._plain_row(X) if hasattr(self, "memory_") and classes is times is None else None
         if row is not None and (codes := known_codes(self, y, 1)) is not None:
-            self._learn_one(row, int(codes[0]))
+            self._learn_row(row, int(codes[0]))
         else:
             self._teach(X, y, classes, times)
         self.memory_._notify()
@@ -162,24 +140,14 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
     @learning
     def learn_many(self, X: Any, y: Any = None, *, times: Any = None) -> IntArray:
         """Learn as :meth:`partial_fit` does; return the index of the unit that learned each row at that time, or -1."""
-        winners = self._teach(X, y, None, times).winners
-        self.memory_._notify()
+        winners = self._teach(X, y, None, times)
+        self._notify()
         return winners
 
     @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample, with or without a label; return the unit that learned it, or -1."""
-        known = hasattr(self, "memory_")
-        if known and (row := self.memory_._check_one(x)) is not None:
-            code = code_of(self, y)
-            if code is not None:
-                winner = self._learn_one(row, code)
-                self.memory_._notify()
-                return winner
-        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        winner = self._teach(one_row(x), labels, None).winners[0]
-        self.memory_._notify()
-        return int(winner)
+        return int(self._learn_one(x, y))
 
     @property
     @reading
@@ -220,20 +188,20 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def _teach(self, X: Any, y: Any, classes: Any, times: Any = None) -> ChunkResult:
-        """Learn a chunk, or raise and leave the state unchanged."""
-        first = not hasattr(self, "memory_")
+    def _notify(self) -> None:
+        self.memory_._notify()
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        return self.memory_._check_one(x)
+
+    def _teach(self, X: Any, y: Any, classes: Any, times: Any = None) -> IntArray:
+        """Learn a chunk, or raise and leave the state unchanged; return the winner of every row."""
         memory = self._memory_to_teach()
         X, stamps = split_times(X, times)
         rows = memory._check_chunk(X, missing=self._takes_missing)
-        if not first and classes is None and (codes := known_codes(self, y, len(rows))) is not None:
-            return self._learn_coded(memory, rows, codes, self.classes_)
-        labels, missing = check_labels(y, len(rows), self.unlabeled)
-        old = np.empty(0, labels.dtype) if first else self.classes_
-        new_classes = sorted_union(old, labels[~missing], np.asarray([] if classes is None else classes))
-        codes = encode_labels(labels, missing, new_classes)
+        codes, all_classes = self._codes(y, len(rows), classes)
         memory._expect_times(stamps)
-        return self._learn_coded(memory, rows, codes, new_classes)
+        return self._learn_coded(memory, rows, codes, all_classes).winners
 
     @learning
     def _teach_coded(
@@ -260,7 +228,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
                 f"ModalClassifier: memory={self.memory!r} is not a competitive memory; pass one of ccmem's, "
                 "such as AdaptiveCCM()"
             )
-        check_parameters("ModalClassifier", _RULES, vars(self))
+        check_parameters("ModalClassifier", self._rules, vars(self))
         memory = self.memory_ if hasattr(self, "memory_") else seeded_clone(self.memory, self.random_state)
         if self.label_use != "readout" and memory._labelled_kernel is None:
             raise ValueError(
@@ -313,8 +281,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
             done += len(found.winners)
         return ChunkResult(*map(np.concatenate, zip(*results, strict=True)))
 
-    def _learn_one(self, row: FloatArray, code: int) -> int:
-        """Learn a row that the memory's ``_check_one`` accepted, with the code of a known label."""
+    def _learn_row(self, row: FloatArray, code: int) -> int:
         if self.label_use != "readout":
             self.memory_._check_unchanged()
             return int(self._learn(row, np.array([code])).winners[0])
@@ -376,7 +343,7 @@ class ModalClassifier(VotingPredictions, MetaEstimatorMixin, ClassifierMixin, Ba
     def _import(self, fields: dict[str, Any]) -> None:
         from ccmem.base.storage import check_names, widened
 
-        check_parameters("ModalClassifier", _RULES, vars(self))
+        check_parameters("ModalClassifier", self._rules, vars(self))
         check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"), ("evidence",))
         memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])
         if not all(isinstance(m, CompetitiveMemory) for m in (memory, self.memory)) or not hasattr(memory, "_state"):

@@ -80,9 +80,7 @@ class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # t
     _classes: list[Any]
 
     def __init__(self, memory: BlockMemory | None = None, estimator: Any = None, *, gate: str = "stream") -> None:
-        self.memory = memory
-        self.estimator = estimator
-        self.gate = gate
+        self._assign(locals())
 
     # Learning ----------------------------------------------------------------------------------------------------
 
