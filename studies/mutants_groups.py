@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "readout, guard and predictors": (
         ("readout.modal", "kernels.votes", "core.locking", "core.labels", "readout.mlp", "readout.gated",
-         "readout.network",
+         "readout.network", "readout._classifier", "readout._evidence",
          "readout._estimator", "readout._optimizers", "readout.discriminant"),
         ("tests/readout/test_modal.py", "tests/core/test_locking.py", "tests/readout"),
     ),

@@ -77,11 +77,11 @@ UNDONE: tuple[Change, ...] = (
     # all or nothing
     ("readout.modal", "self._votes, self._made = aligned(self._votes), None", "self._made = None"),
     ("base.estimator", "self._state._make(map(aligned, self._state))", "self._state"),
-    ("readout.metric", "{name: aligned(array) for name, array in state.items()}", "state"),
+    ("readout._evidence", "{name: aligned(array) for name, array in state.items()}", "state"),
     (
         "readout._estimator",
-        "        self._notify()\n        return self\n\n    def _notify",
-        "        return self\n\n    def _notify",
+        "        self._notify()\n        return self\n\n    def _new_network",
+        "        return self\n\n    def _new_network",
     ),
     # unclear messages
     (
