@@ -20,7 +20,7 @@ from ccmem.paper.experiments import Row, changed, named_row, rows, tuned_row
 from ccmem.paper.experiments.protocol import STRICT, Benchmark
 from ccmem.paper.experiments.runs import run_trial
 from studies.family import SETS
-from studies.pages import put_between
+from studies.pages import grid, put_between
 
 HERE = Path(__file__).parent
 EVIDENCE = HERE / "evidence" / "fair.json"
@@ -44,12 +44,12 @@ def compared(dataset: str) -> dict[str, Row]:
 def table(results: dict[str, dict[str, list[float]]]) -> str:
     """Return the mean accuracy of every model and kind of slot, with the number of trials."""
     sets = [name for name in SETS if name in results]
-    lines = [f"| slots | {' | '.join(SETS[name] for name in sets)} |", f"|---|{'---|' * len(sets)}"]
-    for title in results[sets[0]]:
-        cells = [f"{mean(results[name][title]):.4f}".removeprefix("0") for name in sets]
-        lines.append(f"| {title} | {' | '.join(cells)} |")
+    lines = [
+        (title, *(f"{mean(results[name][title]):.4f}".removeprefix("0") for name in sets)) for title in results[sets[0]]
+    ]
     trials = {len(values) for by_title in results.values() for values in by_title.values()}
-    return "\n".join([*lines, "", f"Trials of each cell: {' to '.join(map(str, sorted({min(trials), max(trials)})))}."])
+    counted = f"Trials of each cell: {' to '.join(map(str, sorted({min(trials), max(trials)})))}."
+    return f"{grid(('slots', *(SETS[name] for name in sets)), lines)}\n\n{counted}"
 
 
 def main() -> None:

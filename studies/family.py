@@ -21,7 +21,7 @@ import numpy as np
 
 from ccmem.paper.datasets import load
 from ccmem.paper.experiments import settings, tuned
-from studies.pages import put_between
+from studies.pages import grid, put_between
 
 HERE = Path(__file__).parent
 EVIDENCE, PICTURES = HERE / "evidence" / "family", HERE.parent / "docs" / "_static"
@@ -52,27 +52,24 @@ def table(results: dict[str, dict[str, Any]], blocks: dict[str, dict[str, Any]])
         if name not in results:
             continue
         rows = {key: row for key, row in results[name]["rows"].items() if key != BLOCKS}
-        parts += [
-            f"### {title}",
-            "",
-            f"Trials: {trials(rows, False)} with 125 units, {trials(rows, True)} with 500.",
-            "",
-        ]
-        parts += ["| model | paper ACC | paper BWT | strict ACC | strict ACC, 500 units | floats, 125 units |"]
-        parts += ["|---|---|---|---|---|---|"]
+        lines, head = (
+            [],
+            ("model", "paper ACC", "paper BWT", "strict ACC", "strict ACC, 500 units", "floats, 125 units"),
+        )
         order = [key for key in settings()["family"] if rows.get(key, {}).get("trials")]
         for key, row in [*((key, rows[key]) for key in order), (BLOCKS, blocks[name])]:
             floats = max(trial["floats"] for trial in row["trials"].values())
             large = cell(rows.get(key + LARGE), "strict", "ACC")
             cells = [cell(row, "paper", "ACC"), cell(row, "paper", "BWT"), cell(row, "strict", "ACC"), large]
-            parts.append(f"| {row['title']} | {' | '.join(cells)} | {floats:,} |")
-        parts.append("")
+            lines.append((row["title"], *cells, f"{floats:,}"))
+        counted = f"Trials: {trials(rows, False)} with 125 units, {trials(rows, True)} with 500."
+        parts.append(f"### {title}\n\n{counted}\n\n{grid(head, lines)}\n")
     return "\n".join(parts)
 
 
 def chosen() -> str:
     """Return a table of the settings that validation images chose, and the number of settings compared."""
-    lines = [f"| model | {' | '.join(SETS.values())} | settings compared |", "|---|---|---|---|---|"]
+    lines = []
     for name, facts in settings()["family"].items():
         found = [tuned()[dataset].get(name) for dataset in SETS]
         if facts.get("search"):
@@ -81,8 +78,8 @@ def chosen() -> str:
                 values = {**facts["parameters"], **(one or {"parameters": {}})["parameters"]}
                 known = {key: values[key] for key in facts["search"] if key in values}
                 texts.append(", ".join(f"{key} {value:g}" for key, value in known.items()) or "defaults")
-            lines.append(f"| {facts['title']} | {' | '.join(texts)} | {len(found[0]['candidates'])} |")
-    return "\n".join(lines)
+            lines.append((facts["title"], *texts, str(len(found[0]["candidates"]))))
+    return grid(("model", *SETS.values(), "settings compared"), lines)
 
 
 def draw_forgetting(rows: dict[str, Any]) -> None:

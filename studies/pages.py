@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ccmem.paper.report.text import piped
+
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
-    lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+    return piped([head, *rows])
 
 
 def put_between(page: Path, mark: str, text: str) -> None:

@@ -30,10 +30,10 @@ from ccmem.paper.experiments.protocol import PAPER, STRICT, Benchmark
 from ccmem.paper.experiments.runs import row_key, run_trial
 from ccmem.paper.report.comparison import Contender, contenders, strict_by_budget
 from ccmem.paper.report.comparison_figures import draw_comparison
-from ccmem.paper.report.tables import COMPARED, compared, tables, verdicts
-from ccmem.paper.report.text import for_markdown, piped, sections
+from ccmem.paper.report.tables import COMPARED, compared, figure, mean_and_std, tables, verdicts
+from ccmem.paper.report.text import for_markdown, sections
 from ccmem.paper.rivals._network import n_weights
-from studies.pages import put_between
+from studies.pages import grid, put_between
 
 HERE = Path(__file__).parent
 KEPT = HERE / "evidence" / "rivals"
@@ -52,9 +52,9 @@ def report() -> None:
         parts += [budgets[-1], *map(for_markdown, sections(result))]
         if quoted := quoted_table(result):
             put_between(HERE.parent / "REPRODUCTION.md", f"quoted on {result['dataset']['name']}", quoted)
-        for figure_name, _, figure in draw_comparison(result):
+        for figure_name, _, drawn in draw_comparison(result):
             if f"rivals_{figure_name}.png" in page:
-                figure.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
+                drawn.savefig(PICTURES / f"rivals_{figure_name}.png", dpi=90, metadata={"Software": None})
     if (KEPT / "published.json").is_file():
         shown = published_table(json.loads((KEPT / "published.json").read_text()))
         parts.append(shown)
@@ -97,7 +97,7 @@ def quoted_table(result: Mapping[str, Any]) -> str:
     """Table of the figures quoted in the paper beside ours at every budget; empty if the paper prints none."""
     (table,) = [table for table in tables(result) if table.protocol == PAPER]
     lines = compared(table.lines)
-    return f"{piped([COMPARED, *lines])}\n\n{verdicts(table.lines)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
+    return f"{grid(COMPARED, lines)}\n\n{verdicts(table.lines)}; {table.notes[0].split(';')[0]}.\n" if lines else ""
 
 
 def short_table(results: Sequence[Mapping[str, Any]]) -> str:
@@ -107,14 +107,12 @@ def short_table(results: Sequence[Mapping[str, Any]]) -> str:
         (one.family, one.family_title, one.ours, one.told) for each in found for one in each.values()
     )
     head = ["strict ACC within 100k / 400k floats", "given", *(result["dataset"]["title"] for result in results)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for family, title, ours, told in families:
-        if told.endswith("all data"):
-            continue
-        cells = [" / ".join(_within(each, family, floats) for floats in (100_000, 400_000)) for each in found]
-        name = f"**{title}**" if ours else title
-        lines.append("| " + " | ".join([name, told, *cells]) + " |")
-    return "\n".join(lines) + "\n"
+        if not told.endswith("all data"):
+            cells = [" / ".join(_within(each, family, floats) for floats in (100_000, 400_000)) for each in found]
+            rows.append([f"**{title}**" if ours else title, told, *cells])
+    return grid(head, rows) + "\n"
 
 
 def _within(found: Mapping[tuple[str, int | None], Contender], family: str, floats: int) -> str:
@@ -172,22 +170,20 @@ def _model(entry: dict[str, Any]) -> Any:
 
 
 def published_table(found: dict[str, Any]) -> str:
-    lines = ["### Beside published figures (Split MNIST, strict)", ""]
-    lines += ["| ours | stored images | ACC | trials | published | difference | why |", "|---|---|---|---|---|---|---|"]
-    for entry in _cases():
-        if entry["title"] not in found:
-            continue
+    """Return the accuracies beside those of other papers."""
+    rows = []
+    for entry in (entry for entry in _cases() if entry["title"] in found):
         scores = found[entry["title"]]["ACC"]
-        spread = f" ± {np.std(scores, ddof=1):.4f}" if len(scores) > 1 else ""
-        gap = np.mean(scores) - entry["figure"]
-        lines.append(
-            f"| {entry['title']} | {entry['stored']:,} | {np.mean(scores):.4f}{spread} | {len(scores)} | "
-            f"{entry['published']} {entry['figure']:.3f} | {gap:+.4f} | {entry['why']} |"
-        )
+        mean, spread = mean_and_std(scores)
+        published, gap = f"{entry['published']} {entry['figure']:.3f}", f"{mean - entry['figure']:+.4f}"
+        ours = figure(mean, spread, alone="")
+        rows.append((entry["title"], f"{entry['stored']:,}", ours, str(len(scores)), published, gap, entry["why"]))
+    table = grid(("ours", "stored images", "ACC", "trials", "published", "difference", "why"), rows)
+    text = f"### Beside published figures (Split MNIST, strict)\n\n{table}\n"
     if PEER in found:
         scores = found[PEER]["ACC"]
-        lines += ["", f"For 4,400 images: {PEER} reaches {np.mean(scores):.4f} ({len(scores)} trials)."]
-    return "\n".join(lines) + "\n"
+        text += f"\nFor 4,400 images: {PEER} reaches {np.mean(scores):.4f} ({len(scores)} trials).\n"
+    return text
 
 
 def main() -> None:
