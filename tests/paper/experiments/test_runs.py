@@ -111,6 +111,18 @@ def test_rows_not_asked_for_stay_in_the_file(tmp_path, digits, benchmark, rows, 
     assert calls == []
 
 
+def test_a_fresh_run_keeps_rows_not_asked_for_and_replaces_a_broken_file(tmp_path, digits, benchmark, rows, calls):
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows, 1, 0), rows, benchmark)
+    calls.clear()
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows[:1], 1, 0, fresh=True), rows[:1], benchmark)
+    assert calls == [("iwta", 0)]
+    path = tmp_path / "digits.json"
+    assert sorted(json.loads(path.read_text())["rows"]) == ["ccm", "iwta"]
+    path.write_text("[1, 2")
+    runs.run_all(runs.Results(tmp_path, digits, benchmark, rows[:1], 1, 0, fresh=True), rows[:1], benchmark)
+    assert list(json.loads(path.read_text())["rows"]) == ["iwta"]
+
+
 def test_a_protocol_that_is_missing_is_run_alone(tmp_path, digits, benchmark, rows):
     asked = []
     for protocols in (["strict"], ["paper", "strict"]):

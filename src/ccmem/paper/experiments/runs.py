@@ -126,7 +126,7 @@ class Results:
             "change_points": list(benchmark.stream(0).change_points),
         }
         self._head = {"format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed}
-        earlier = {} if fresh else self._earlier()
+        earlier = self._earlier(fresh)
         self._rows: dict[str, dict[str, Any]] = {}
         for row in rows:
             old, key = earlier.pop(row.name, {}), row_key(row, about)
@@ -136,7 +136,7 @@ class Results:
                 "settings": row.settings(),
                 "standing": None if row.standing is None else row.standing._asdict(),
                 "key": key,
-                "trials": old["trials"] if old.get("key") == key else {},
+                "trials": old["trials"] if old.get("key") == key and not fresh else {},
             }
         self._asked = tuple(self._rows)
         self._rows |= earlier
@@ -151,7 +151,7 @@ class Results:
         }
         return {**self._head, "rows": rows}
 
-    def _earlier(self) -> dict[str, Any]:
+    def _earlier(self, fresh: bool) -> dict[str, Any]:
         if not self.path.is_file():
             return {}
         try:
@@ -159,6 +159,8 @@ class Results:
             same = content["format"] == FORMAT and content["base_seed"] == self.seed
             return dict(content["rows"]) if same else {}
         except (ValueError, KeyError, TypeError) as problem:
+            if fresh:  # to be replaced
+                return {}
             raise ValueError(
                 f"{self.path} is not a result file of ccmem ({problem}); remove it or choose another --out"
             ) from problem
