@@ -19,7 +19,7 @@ from ccmem.base.prediction import PredictingMemory
 from ccmem.base.times import split_times
 from ccmem.base.validation import columns_kept_on_error, one_row
 from ccmem.core.allocation import aligned
-from ccmem.core.codes import MERGE, REMOVE
+from ccmem.core.codes import MERGE
 from ccmem.core.codes import REJECTED as REJECTED
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import check_parameters
@@ -295,7 +295,7 @@ class CompetitiveMemory(PredictingMemory):
         counters[JOURNALED] = 0
         if len(lines) + 2 > len(journal) < MOST_JOURNAL_LINES:
             self._state = self._state._replace(journal=np.zeros((4 * len(journal), JOURNAL_COLUMNS), np.int64))
-        unit_changes = (lines[:, 0] >= MERGE) & (lines[:, 0] <= REMOVE)
+        unit_changes = lines[:, 0] >= MERGE
         if not unit_changes.all():
             self._take_events(lines[~unit_changes])
         lines = lines[unit_changes]

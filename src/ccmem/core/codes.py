@@ -5,12 +5,11 @@ UNLABELED = -1
 REJECTED = -1
 """Winner of a sample that the memory rejected."""
 
-NEW_BLOCK, RECALL, MERGE, MOVE, REMOVE, QUESTION, COLUMN_LOST, COLUMN_BACK = range(8)
+NEW_BLOCK, RECALL, COLUMN_LOST, COLUMN_BACK, MERGE, MOVE, REMOVE = range(7)
 """Kinds of journal lines.
 
-Blocks that begin or return; units that merge, change their index or are removed (``from``; their learned state is
-discarded); columns (``from``) that lose their readings or regain them while block ``to`` is in use. A question is the
-last line: the kernel that writes it stops, so that the model can answer it and call the kernel again.
+Events: blocks that begin or return; columns (``from``) that lose their readings or regain them while block ``to`` is in
+use. Changes of units: units that merge, change their index or are removed (``from``; their learned state is discarded).
 """
 
 EVIDENCE_UNIT = 1000

@@ -98,9 +98,9 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         "units": choice("learned", "random"),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_units", "patch_size", "grid", "units", "image_shape")
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_plans",)
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_plan",)
     _state: PatchState
-    _plans: list[Plan]
+    _plan: Plan
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def working_floats_(self) -> int:
         """Number of temporary floats needed to encode an image."""
         self._require_start()
-        return sum(array.size for array in (self._plans or [self._new_plan(self.image_shape_)])[0])
+        return sum(array.size for array in self._plan)
 
     @property
     def _n_features_out(self) -> int:
@@ -225,7 +225,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._state = PatchState(
             aligned(units.astype(np.float32)), np.zeros(int(self.n_units), np.int64), np.zeros(len(COUNTERS), np.int64)
         )
-        self._plans, self.image_shape_, self._began_with = [plan], shape, self._shape()
+        self._plan, self.image_shape_, self._began_with = plan, shape, self._shape()
         return rows
 
     def _shape_of(self, X: Any) -> tuple[int, ...] | None:
@@ -274,17 +274,12 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _learn(self, rows: FloatArray) -> None:
         part = rows[: self.still_needs_]
-        learn_patches(self._state, part, int(self.patches_per_image) if self.units == "learned" else 0, self._plans[0])
+        learn_patches(self._state, part, int(self.patches_per_image) if self.units == "learned" else 0, self._plan)
         self._state.counters[SEEN] += len(rows) - len(part)
 
     def _transform(self, rows: FloatArray) -> FloatArray:
         out = np.empty((len(rows), self._n_features_out), np.float32)
-        try:
-            plan = self._plans.pop()  # each thread uses its own workspace
-        except IndexError:
-            plan = self._new_plan(self.image_shape_)
-        encode(rows, self._state.units, float(self.softening), plan, out)
-        self._plans.append(plan)
+        encode(rows, self._state.units, float(self.softening), self._plan, out)
         return out
 
     @reading
@@ -326,7 +321,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             raise ValueError("PatchLayer: its counters are damaged")
         if wins.min() < 0 or (wins[: counts[UNITS]] == 0).any():
             raise ValueError("PatchLayer: its wins are damaged")
-        self._plans = [self._new_plan(shape)]
+        self._plan = self._new_plan(shape)
         self._state = PatchState(aligned(units), aligned(wins), np.array(counts, np.int64))
         self.image_shape_, self._began_with = shape, self._shape()
         self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
@@ -334,7 +329,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):
-            self._plans = [self._new_plan(self.image_shape_)]
+            self._plan = self._new_plan(self.image_shape_)
 
 
 def _as_rows(X: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.core.clock import Clock
-from ccmem.core.codes import COLUMN_BACK, COLUMN_LOST, EVIDENCE_UNIT, NEW_BLOCK, RECALL
+from ccmem.core.codes import EVIDENCE_UNIT
 from ccmem.core.events import BLOCK_KINDS, Event
 from ccmem.core.locking import guard_of, reading
 from ccmem.core.state import JOURNAL_COLUMNS, OWN, SEEN
@@ -28,19 +28,17 @@ if TYPE_CHECKING:
 
 BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """Indices into ``counters`` of every block memory: number of blocks, current block, alarm count."""
-OWN_BLOCK = OWN + 3
-"""First index in ``counters`` for values that are specific to a model."""
 EVENT_HISTORY = 10_000
 """Number of latest events that a memory keeps."""
 EVENT_KINDS = (*BLOCK_KINDS, "column_lost", "column_back")
-_CODES = (NEW_BLOCK, RECALL, COLUMN_LOST, COLUMN_BACK)
+"""Kinds of events, in the order of their codes in :mod:`ccmem.core.codes`."""
 LONGEST_NAME = 80
 _assigning = threading.Lock()
 """Lock for adding a name or a listener, separate from the learning lock so that neither waits for a chunk."""
 
 
 def event_of(line: list[int]) -> Event:
-    """Return the event of a journal line: kind index, step, block left (or column), current block, remaining fields."""
+    """Return the event of a journal line: kind, step, block left (or column), current block, remaining fields."""
     kind, step, origin, block, count, uncertainty, evidence = line
     if kind < len(BLOCK_KINDS):
         return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty, evidence=evidence / EVIDENCE_UNIT)
@@ -238,7 +236,7 @@ class BlockMemory(CompetitiveMemory):
         return event._replace(time=self._clock.at(event.step), onset_time=self._clock.at(event.onset))
 
     def _take_events(self, lines: IntArray) -> None:
-        events = [self._dated(event_of([_CODES.index(kind), *place])) for kind, *place in lines.tolist()]
+        events = [self._dated(event_of(line)) for line in lines.tolist()]
         self._history = deque([*self._history, *events], maxlen=EVENT_HISTORY)  # copied for a restore
         if self._listeners:
             self._pending_events = (*self._pending_events, *events)

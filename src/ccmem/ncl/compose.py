@@ -70,10 +70,13 @@ def learn(state, settings, X, winners<codes>):
         else:
             m = neighbourhood(state, settings, n, k)  #? neighbourhood for all
             m = 0  #? neighbourhood for one
+            winner = best[0]  #? neighbourhood for one
             for i in range(n):  #? neighbourhood for one
-                strength = neighbourhood(state, settings, best[0], i)
-                units[m], strengths[m] = i, strength
-                m += not abs(strength) < resolution
+                strengths[i] = neighbourhood(state, settings, winner, i)
+            for i in range(n):  #? neighbourhood for one
+                if not abs(strengths[i]) < resolution:
+                    units[m], strengths[m] = i, strengths[i]
+                    m += 1
             if not (0 <= m <= n and all_below(units, m, n) and all_finite(strengths, m)):  #? check neighbourhood
                 return r
             for j in range(m):
