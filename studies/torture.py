@@ -157,8 +157,8 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    from ccmem.app import options_more
     from ccmem.app.commands import fleet
+    from ccmem.app.pages_more import add_options
     from ccmem.fleet import local
     from ccmem.fleet.processes import in_turn
 
@@ -170,7 +170,7 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
     def learn(store: Path) -> None:
         words = ["learn", str(folder / "s.parquet"), "--store", str(store), "--key", "k", "--order", "t"]
         parser = argparse.ArgumentParser()
-        options_more.fleet(parser)
+        add_options(parser, "fleet")
         args = parser.parse_args([*words, "--buckets", "3", "--param", "n_slots=2"])
         local.learn(fleet._store(args), args.sources, in_turn, round_rows=200)
 

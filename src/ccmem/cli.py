@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ccmem import __version__
-from ccmem.app import options, options_more
+from ccmem.app.options import Help
+from ccmem.app.pages_more import add_options
 from ccmem.app.stopping import Ended
 from ccmem.app.text import printable
 
@@ -33,8 +34,8 @@ COMMANDS = {
     "reproduce": "run the paper's experiments and print published and measured results side by side",
     "tune": "search for better settings of a model on a validation split, never on test data",
 }
-"""Subcommand -> one line of help. Its options are the function of this name in ``ccmem.app.options`` or
-``options_more``, its code is ``run(arguments) -> exit code`` in ``ccmem.app.commands.<name>``."""
+"""Subcommand -> one line of help. Its options are a page of ``ccmem.app.options`` or ``ccmem.app.pages_more``, its code
+is ``run(arguments) -> exit code`` in ``ccmem.app.commands.<name>``."""
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -48,10 +49,10 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=options.Help
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=Help
         )
         if name == command:
-            getattr(options if hasattr(options, name) else options_more, name)(subparser)
+            add_options(subparser, name)
     return parser
 
 

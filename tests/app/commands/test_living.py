@@ -192,7 +192,7 @@ def test_a_model_of_another_make_is_not_gone_on_with(capsys: pytest.CaptureFixtu
         (["--model", "wta"], "--model wta (it holds CCM)"),
         (["--param", "vigilance=0.5"], "it has 0.85"),
         (["--scale", "unit"], "it has none"),
-        (["--label", "sensor_0"], "its label column is 'state'"),
+        (["--label", "sensor_0"], "--label sensor_0 (it has state)"),
         (["--features", "sensor_1"], "it has sensor_0,"),
     ):
         assert told in failure(capsys, "learn", "a.csv", "--checkpoint", "m", *words)

@@ -259,6 +259,7 @@ TEXTS = [
     b'a,l\n1,x"y\n2,"q"z\n3,"r\n4,s\n5,"t""\n6,u\n',
     b"a,l\n1,caf\xe9\n2,caf\xe8\n3,caf\xc3\xa9\n",
     b"a\tl\n1\tx\ty\n2\tq\r3\tr\n",
+    b"a,l\n1,x\n# a pause, of a day\n2,y\na,l\n#\n3,z\n# end\n",
 ]
 
 
@@ -325,6 +326,18 @@ def test_a_column_that_is_empty_in_the_first_rows_is_waited_for_then_left_out(
     ]
     stream = read_files(tmp_path / name, features=["a", "b"], label="l", missing=True)
     assert sum(len(X) for X, _ in stream) == 301
+
+
+def test_comments_and_repeated_names_between_rows_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("l,a\n#1,1\n# a pause\n#2,2\n//\nl,a\n#3,oops\n% end\n")
+    stream = read_files(file, label="l", on_bad_row="skip")
+    ((X, y),) = stream
+    assert (X.tolist(), y.tolist(), stream.bad_rows) == ([[1], [2]], ["#1", "#2"], 1)  # a text may begin like a comment
+    file.write_text("a\n1\n# a pause\n2\na\n#\n3\n")
+    stream = read_files(file)
+    assert [chunk.rows.tolist() for chunk in stream.chunks(2)] == [[1, 2]]
+    assert [X.tolist() for X, _ in read_files(file, resume=stream.progress)] == [[[3]]]
 
 
 def test_columns_without_a_name_are_no_question(tmp_path: Path) -> None:

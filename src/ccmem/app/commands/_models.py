@@ -12,11 +12,8 @@ from typing import Any
 
 import ccmem
 from ccmem import registry
-from ccmem.app.learner import Learner
-from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.parameters import check_parameters
 from ccmem.io.persistence import CheckpointError
-from ccmem.layers.shape import ShapeLayer
 
 
 def build_model(name: str, settings: list[str], labelled: bool) -> Any:
@@ -45,35 +42,30 @@ def build_model(name: str, settings: list[str], labelled: bool) -> Any:
     return ccmem.ModalClassifier(model) if labelled and not needs_labels else model
 
 
-def check_against(learner: Learner, args: argparse.Namespace) -> None:
-    """Raise if model, columns or scaling on the command line differ from those of the checkpoint."""
-    model = learner.model
-    wrong = []
-    if args.model is not None and class_name(args.model) != type(_inner(model)).__name__:
+def refuse_changes(
+    args: argparse.Namespace, place: str, model: Any, features: tuple[str, ...] | None, known: dict[str, Any]
+) -> None:
+    """Raise if the command line differs from the options with which a checkpoint or a store was started.
+
+    ``known``: name of an option -> its value so far.
+    """
+    inner, wrong = _inner(model), []
+    if args.model is not None and class_name(args.model) != model_name(model):
         wrong.append(f"--model {args.model} (it holds {model_name(model)})")
+    parameters = inner.get_params(deep=True)
     for setting in args.param:
         key, _, text = setting.partition("=")
-        known = _inner(model).get_params(deep=True)
-        if key not in known or repr(known[key]) != repr(_value(text)):
-            wrong.append(f"--param {setting} (it has {known.get(key)!r})")
-    label = learner.columns.label if learner.columns is not None else None
-    if args.label is not None and isinstance(model, CompetitiveMemory):
-        wrong.append(f"--label {args.label} (it was begun without labels)")
-    elif args.label is not None and learner.columns is not None and args.label != label:
-        wrong.append(f"--label {args.label} (its label column is {label!r})")
-    if args.scale is not None and args.scale != learner.scale_kind:
-        wrong.append(f"--scale {args.scale} (it has {learner.scale_kind})")
-    if args.window is not None and (learner.front is None or args.window != learner.front.window):
-        has = "no windows" if learner.front is None else f"windows of {learner.front.window}"
-        wrong.append(f"--window {args.window} (it has {has})")
-    if args.shapes and not isinstance(learner.front, ShapeLayer):
-        wrong.append("--shapes (it has no shapes)")
-    if args.features and learner.columns is not None and tuple(args.features) != learner.columns.features:
-        wrong.append(f"--features {','.join(args.features)} (it has {','.join(learner.columns.features)})")
+        if key not in parameters or repr(parameters[key]) != repr(_value(text)):
+            wrong.append(f"--param {setting} (it has {parameters.get(key)!r})")
+    if args.features and features is not None and tuple(args.features) != features:
+        wrong.append(f"--features {','.join(args.features)} (it has {','.join(features)})")
+    for name, old in known.items():
+        new = getattr(args, name)
+        if new not in (None, False) and new != old:
+            wrong.append(f"--{name}{'' if new is True else f' {new}'} (it has {old or 'none'})")
     if wrong:
         raise CheckpointError(
-            f"{args.checkpoint} was started differently: {'; '.join(wrong)}; leave that out to resume, or name a new "
-            "checkpoint"
+            f"{place} was started differently: {'; '.join(wrong)}; leave that out to resume, or name a new one"
         )
 
 

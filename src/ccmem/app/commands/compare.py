@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.app.learner import Learner
-from ccmem.app.options import SPREADS
 from ccmem.app.text import printable
 from ccmem.core.typing import FloatArray
 from ccmem.models._blocks import BlockMemory
 
+SPREADS = 3.0
+"""Standard deviations by which at least one column differs between two distinct blocks (3, as in control charts)."""
 _FLOOR = 1e-3
 """Floor on a column's standard deviation, relative to the range of its levels; constant columns have deviation 0."""
 

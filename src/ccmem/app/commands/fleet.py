@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ccmem import registry
-from ccmem.app.commands._models import build_model, class_name
+from ccmem.app.commands._models import build_model, class_name, refuse_changes
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL
 from ccmem.app.text import counted, printable
@@ -22,7 +23,6 @@ from ccmem.fleet import local, tables
 from ccmem.fleet.answers import predict
 from ccmem.fleet.step import Recipe
 from ccmem.fleet.store import BUCKETS, Store
-from ccmem.io.persistence import CheckpointError
 from ccmem.io.streams.arrow import pyarrow
 from ccmem.io.streams.schema import Rules
 from ccmem.io.streams.tables import Columns
@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
 def _learn(args: argparse.Namespace) -> int:
     store = _store(args)
     began = time.monotonic()
-    progress = _Progress(StatusLine(not args.quiet))
+    line = StatusLine(not args.quiet)
+    progress = _Progress(line)
     if args.dask:
         from ccmem.fleet.dask import on_dask
 
@@ -55,7 +56,7 @@ def _learn(args: argparse.Namespace) -> int:
             round_rows=args.round_rows,
             told=progress.show,
         )
-    progress.clear()
+    line.clear()
     seconds = time.monotonic() - began
     facts = {
         **report._asdict(),
@@ -99,27 +100,10 @@ def _store(args: argparse.Namespace) -> Store:
         model = build_model(name, args.param, args.label is not None)
         return Store.create(args.store, Recipe(model, args.scale or "none"), columns, buckets)
     store = Store(args.store)
-    inner: Any = getattr(store.recipe.model, "memory", store.recipe.model)
-    given = {
-        "key": (args.key, store.columns.key),
-        "order": (args.order, store.columns.order),
-        "label": (args.label, store.columns.label),
-        "features": (args.features and ",".join(args.features), ",".join(store.columns.features)),
-        "scale": (args.scale, store.recipe.scale),
-        "dtype": (args.dtype, store.columns.dtype),
-        "buckets": (args.buckets, store.buckets),
-        "model": (args.model and class_name(args.model), type(inner).__name__),
-    }
-    wrong = [f"--{name} {new} (it has {old})" for name, (new, old) in given.items() if new is not None and new != old]
-    if args.param:
-        fresh = build_model(args.model or type(inner).__name__, args.param, False)
-        wrong += [
-            f"--param {setting} (it has {inner.get_params()[setting.partition('=')[0]]!r})"
-            for setting in args.param
-            if fresh.get_params()[setting.partition("=")[0]] != inner.get_params()[setting.partition("=")[0]]
-        ]
-    if wrong:
-        raise CheckpointError(f"{args.store} was started differently: {'; '.join(wrong)}; leave that out to resume")
+    columns = store.columns
+    known: dict[str, Any] = {"key": columns.key, "order": columns.order, "label": columns.label, "dtype": columns.dtype}
+    known |= {"scale": store.recipe.scale, "buckets": store.buckets}
+    refuse_changes(args, args.store, store.recipe.model, columns.features, known)
     return store
 
 
@@ -127,27 +111,17 @@ class _Progress:
     """Progress line with keys, rows and rows per second."""
 
     def __init__(self, line: StatusLine) -> None:
-        self._line = line
-        self._began = time.monotonic()
-        self._pass = ""
-        self._done = self._rows = self._keys = 0
+        self._line, self._pass = line, ""
 
     def show(self, facts: dict[str, Any]) -> None:
         if facts["pass"] != self._pass:
-            self._pass, self._done, self._rows, self._keys = facts["pass"], 0, 0, 0
-            self._began = time.monotonic()
-        self._done += 1
-        self._rows += facts["rows"]
-        self._keys += facts.get("keys", 0)
-        rate = self._rows / max(time.monotonic() - self._began, 1e-9)
-        if self._pass == "spread":
-            text = f"reading: {self._done} of {facts['of']} pieces"
-        else:
-            text = f"learning: {self._done} of {facts['of']} buckets, {self._keys:,} keys"
-        self._line.show(f"{text}, {self._rows:,} rows, {rate:,.0f} rows/s")
-
-    def clear(self) -> None:
-        self._line.clear()
+            self._pass, self._began, self._sums = facts["pass"], time.monotonic(), Counter[str]()
+        self._sums.update(done=1, rows=facts["rows"], keys=facts.get("keys", 0))
+        done, rows, keys = (self._sums[name] for name in ("done", "rows", "keys"))
+        rate = rows / max(time.monotonic() - self._began, 1e-9)
+        pieces, buckets = f"reading: {done} of {facts['of']} pieces", f"learning: {done} of {facts['of']} buckets"
+        text = pieces if self._pass == "spread" else f"{buckets}, {keys:,} keys"
+        self._line.show(f"{text}, {rows:,} rows, {rate:,.0f} rows/s")
 
 
 def _inspect(args: argparse.Namespace) -> int:

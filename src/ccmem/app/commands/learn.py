@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from ccmem.app.alerts import Alerts
 from ccmem.app.commands._learn_text import ProgressLine, sentence
-from ccmem.app.commands._models import build_model, check_against, model_name, outside_classes
+from ccmem.app.commands._models import build_model, model_name, outside_classes, refuse_changes
 from ccmem.app.events_file import EventsFile
 from ccmem.app.happenings import RowPlaces, event_lines, event_record
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL, reading
 from ccmem.app.stopping import StopRequest, ended_by_signals
 from ccmem.app.text import printable
+from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.events import Event
 from ccmem.core.terminal import StatusLine
 from ccmem.io.persistence.atomic import locked, remove_leftovers
@@ -170,7 +171,11 @@ class _Run:
             fresh = self._new_learner()
             fresh.events = learner.events
             return fresh, True
-        check_against(learner, args)
+        columns, front = learner.columns, learner.front
+        known = {"scale": learner.scale_kind, "window": front and front.window, "shapes": isinstance(front, ShapeLayer)}
+        if columns is not None or isinstance(learner.model, CompetitiveMemory):
+            known["label"] = columns and columns.label
+        refuse_changes(args, args.checkpoint, learner.model, columns and columns.features, known)
         return learner, False
 
     def _new_learner(self) -> Learner:

@@ -11,11 +11,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ccmem.app.options_more import PROTOCOLS, ROWS
 from ccmem.core.terminal import StatusLine
+
+ROWS, PROTOCOLS = ("paper", "tuned", "adaptive"), ("paper", "strict")
+"""Kinds of rows, and protocols, that run by default."""
 
 
 def run(options: argparse.Namespace) -> int:
+    options.rows, options.protocols = options.rows or list(ROWS), options.protocols or list(PROTOCOLS)
     status = StatusLine(in_lines=True)
     status.show("ccmem reproduce: loading ...")
     warnings.filterwarnings("ignore", "CCM cannot recall")  # the settings of the paper cause this: REPRODUCTION.md
@@ -25,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from ccmem.paper.experiments.runs import Results, compile_kernels, run_all
     from ccmem.paper.report import bars, for_terminal, headline, sections, summary, write_report
 
-    for words in (options.models or [], options.rows or []):  # "--models ccm mnist": a data set is not a model
+    for words in (options.models or [], options.rows):  # "--models ccm mnist": a data set is not a model
         options.datasets += [word for word in words if word in catalogue()]
         words[:] = [word for word in words if word not in catalogue()]
     for name, value in (("--trials", options.trials), ("--jobs", options.jobs)):

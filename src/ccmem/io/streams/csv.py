@@ -17,7 +17,7 @@ import numpy as np
 from ccmem.core.typing import IntArray
 from ccmem.io.streams import lines, records
 from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, is_number, is_ordinary
-from ccmem.io.streams.dialect import SHOWN_LINES, Dialect, lay_out, sniff_delimiter
+from ccmem.io.streams.dialect import COMMENTS, SHOWN_LINES, Dialect, lay_out, sniff_delimiter
 from ccmem.io.streams.lines import Block, LineTable
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, infer, read_times
@@ -105,7 +105,9 @@ class CSVTable(LineTable):
             seen += block.data
             if block.fault is None:
                 records = split_records(block.data.decode("latin-1"), self._delimiter)
+                heading = self.dialect.heading if self.dialect is not None else ()
                 whole = (values for values, _ in records if len(values) == len(self.columns))
+                whole = (values for values in whole if tuple(map(str.strip, values)) != heading)
                 found += itertools.islice(whole, SAMPLE_ROWS - len(found))
         return found, bytes(seen)
 
@@ -193,7 +195,7 @@ class CSVTable(LineTable):
             found, ends = [[""] * width], np.array([len(block.data)])
             faults: dict[int, tuple[str | None, str]] = {0: (None, block.fault)}
         else:
-            found, ends = self._records(block.data)
+            found, ends = self._rows(block.data, columns)
             faults = {}
         if not set(map(len, found)) <= {width}:
             for row, values in enumerate(found):
@@ -215,6 +217,21 @@ class CSVTable(LineTable):
             times = read_times([cells[name] for name in columns.time], columns.time_format, columns.cells)
         texts = [self._known_texts(name, cells[name], columns, faults) for name in columns.texts]
         return Batch(X, labels, faults, block.start + ends, times, texts)
+
+    def _rows(self, data: bytes, columns: Columns) -> tuple[list[list[str]], IntArray]:
+        """Return the records of ``data`` without comments and repeated lines of names."""
+        found, ends = self._records(data)
+        heading = () if self.dialect is None else self.dialect.heading
+        if not any(mark.encode("latin-1") in data for mark in (*COMMENTS, *filter(None, heading[:1]))):
+            return found, ends
+        numeric = self.columns[0] in columns.features
+        kept = [
+            place
+            for place, values in enumerate(found)
+            if not (values[0].startswith(COMMENTS) and (numeric or len(values) != len(self.columns)))
+            and tuple(map(str.strip, values)) != heading
+        ]
+        return [found[place] for place in kept], ends[kept]
 
     def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
         """Return the values of every record in ``data``, and the end offsets of the records."""

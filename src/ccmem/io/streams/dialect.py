@@ -15,7 +15,7 @@ DELIMITERS = "\t;|,"
 """Delimiters between cells, likeliest first; the first one wins if two fit a file equally well."""
 SHOWN_LINES = 60
 """Number of lines from which the delimiter and the line of names are inferred."""
-_COMMENTS = ("#", "//", "%")
+COMMENTS = ("#", "//", "%")
 MOST_UNITS = 4
 """Number of lines under which the values begin at the latest: names, a second line of names, units, types."""
 ROW_NAMES = "row"
@@ -35,6 +35,8 @@ class Dialect(NamedTuple):
     """Lines above the names that belong to neither names nor rows."""
     units: bool
     """True if a line of units follows the names."""
+    heading: tuple[str, ...] = ()
+    """Cells of the line of names."""
 
 
 def sniff_delimiter(lines: Sequence[str]) -> str:
@@ -44,7 +46,7 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
     (';', ' ')
     """
     best, best_score = ",", (0.0, 0)
-    lines = [line for line in lines if line.strip() and not line.startswith(_COMMENTS)]
+    lines = [line for line in lines if line.strip() and not line.startswith(COMMENTS)]
     for delimiter in (*DELIMITERS, WHITESPACE):
         counts = Counter(len(cells) for line in lines for cells, _ in split_records(line, delimiter))
         width, n_lines = max(counts.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
@@ -62,7 +64,7 @@ def lay_out(text: str, delimiter: str, rules_decimal: str | None) -> Dialect:
     records = [([cell.strip() for cell in cells], end) for cells, end in split_records(text, delimiter)]
     preamble = _preamble([cells for cells, _ in records])
     above, start = records[preamble - 1] if preamble else ([], 0)
-    comment = bool(above) and above[0].startswith(_COMMENTS)  # may hold the names, as numpy writes them
+    comment = bool(above) and above[0].startswith(COMMENTS)  # may hold the names, as numpy writes them
     above = [above[0].lstrip("#/% "), *above[1:]] if comment else []
     records = records[preamble:]
     if not records:
@@ -88,7 +90,7 @@ def lay_out(text: str, delimiter: str, rules_decimal: str | None) -> Dialect:
             names += [""] * (width - len(names))  # separators without anything after them
         elif width == len(names) + 1:
             names = [ROW_NAMES, *names]
-    return Dialect(delimiter, unique(names), skip, True, preamble, units)
+    return Dialect(delimiter, unique(names), skip, True, preamble, units, tuple(first))
 
 
 def unique(names: Sequence[str]) -> list[str]:
@@ -110,12 +112,12 @@ def unique(names: Sequence[str]) -> list[str]:
 
 def _preamble(records: Sequence[list[str]]) -> int:
     """Return the number of records above the names: comments, and lines with other cells than the table below them."""
-    table = [cells for cells in records if not cells[0].startswith(_COMMENTS)]
+    table = [cells for cells in records if not cells[0].startswith(COMMENTS)]
     width = _width(table)
     ragged = width <= 2 or sum(len(cells) == width for cells in table) <= len(table) / 2
     count = 0
     for cells, below in pairwise(records):
-        comment = cells[0].startswith(_COMMENTS) or (len(cells) <= 2 and cells[0].lower().startswith("sep="))
+        comment = cells[0].startswith(COMMENTS) or (len(cells) <= 2 and cells[0].lower().startswith("sep="))
         title = not any(cells) or (_filled(cells) == 1 and not _all_values(cells))
         if not comment and (ragged or (len(cells) >= width - 1 and not title)):  # R names one column less
             break

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.lines import Block, LineTable, line_ends
 from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.io.streams.tables import Batch, Columns, SourceError, code_labels
 from ccmem.io.streams.timestamps import UNITS
 
 
@@ -27,7 +26,9 @@ class NDJSONTable(LineTable):
         found: list[dict[str, Any]] = []
         while len(found) < SAMPLE_ROWS and (block := self._block()) is not None:
             seen += block.data
-            found += itertools.islice(filter(None, map(_object_in, block.data.split(b"\n"))), SAMPLE_ROWS - len(found))
+            records = (_read(line)[0] for line in block.data.split(b"\n"))
+            whole = (record for record in records if record and _TWICE not in record.values())
+            found += itertools.islice(whole, SAMPLE_ROWS - len(found))
         if not seen and not (self._hold and self._pending):
             raise SourceError(f"{self._file} is empty; an NDJSON file holds one JSON object per line")
         if not found and seen.strip():
@@ -75,17 +76,13 @@ class NDJSONTable(LineTable):
         start = 0
         for end in line_ends(block.data).tolist():
             line, start = block.data[start:end], end
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line, object_pairs_hook=_noting_doubles)
-                what = "" if isinstance(record, dict) else "is not a JSON object"
-            except (ValueError, RecursionError) as problem:
-                what = f"is not JSON ({str(problem)[:80]})"
-            if what:
-                faults[len(found)], record = (None, what), {}
-            found.append(record)
-            ends.append(block.start + end)
+            if line.strip():
+                record, fault = _read(line)
+                if fault:
+                    faults[len(found)] = None, fault
+                found.append(record)
+                ends.append(block.start + end)
+        markers = columns.cells.markers
         X = np.empty((len(found), len(columns.features)), columns.dtype)
         with np.errstate(over="ignore"):
             for place, name in enumerate(columns.features):
@@ -93,67 +90,26 @@ class NDJSONTable(LineTable):
                 numbers = [_number(value) for value in values]
                 X[:, place] = np.array(numbers, np.float64)  # None becomes NaN
                 for row, (value, number) in enumerate(zip(values, numbers, strict=True)):
-                    if number is None and not _is_missing(value, columns.cells.markers):
+                    missing = value is None or (isinstance(value, str) and value.strip().lower() in markers)
+                    if number is None and not missing:
                         faults.setdefault(row, (name, _complaint(value)))
-        labels = None if columns.label is None else _labels(found, columns, faults)
-        return Batch(X, labels, faults, np.array(ends, np.int64), _times(found, columns) if columns.time else None)
-
-
-def _labels(found: list[dict[str, Any]], columns: Columns, faults: dict[int, tuple[str | None, str]]) -> Labels:
-    missing = frozenset(columns.cells.spellings)
-    values = [record.get(str(columns.label)) for record in found]
-    for row, value in enumerate(values):
-        if value is _TWICE:
-            faults.setdefault(row, (columns.label, _complaint(value)))
-        if value is _TWICE or (isinstance(value, str) and value in missing):
-            values[row] = None
-    labels, wrong = code_labels(values)
-    for row, what in wrong.items():
-        faults.setdefault(row, (columns.label, what))
-    return labels
-
-
-def _times(found: list[dict[str, Any]], columns: Columns) -> FloatArray:
-    parts: list[Any] = [[record.get(name) for record in found] for name in columns.time]
-    if columns.time_format in UNITS:
-        numbers = [value if isinstance(value, (int, float)) else np.nan for value in parts[0]]
-        parts = [np.array(numbers, np.float64)]
-    else:
-        parts = [["" if value is None else str(value) for value in part] for part in parts]
-    return read_times(parts, columns.time_format, columns.cells)
-
-
-def _sampled(values: list[Any]) -> Any:
-    """Return the values of a column as an array if they are numbers, otherwise as texts."""
-    numbers = [_number(value) for value in values]
-    if any(number is not None for number in numbers) and all(
-        number is not None or value is None or isinstance(value, str)
-        for number, value in zip(numbers, values, strict=True)
-    ):
-        absent = sum(1 for value in values if isinstance(value, str))
-        if absent <= 0.2 * len(values):
-            return np.array([np.nan if number is None else number for number in numbers], np.float64)
-    return ["" if value is None else value if isinstance(value, str) else f"{value!r} (JSON)" for value in values]
-
-
-def _is_missing(value: Any, markers: frozenset[str]) -> bool:
-    return value is None or (isinstance(value, str) and value.strip().lower() in markers)
-
-
-def _object_in(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line, object_pairs_hook=_named_once) if line.strip() else None
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with distinct names; raise for a duplicate name, whose value would be ambiguous."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("it names a key twice")
-    return found
+        labels = times = None
+        if columns.label is not None:
+            absent = frozenset(columns.cells.spellings)
+            values = [record.get(columns.label) for record in found]
+            labels, wrong = code_labels([None if isinstance(v, str) and v in absent else v for v in values])
+            for row, what in wrong.items():
+                what = _complaint(_TWICE) if values[row] is _TWICE else what
+                faults.setdefault(row, (columns.label, what))
+        if columns.time:
+            parts: list[Any] = [[record.get(name) for record in found] for name in columns.time]
+            if columns.time_format in UNITS:
+                numbers = [value if isinstance(value, (int, float)) else None for value in parts[0]]
+                parts = [np.array(numbers, np.float64)]
+            else:
+                parts = [["" if value is None else str(value) for value in part] for part in parts]
+            times = read_times(parts, columns.time_format, columns.cells)
+        return Batch(X, labels, faults, np.array(ends, np.int64), times)
 
 
 _TWICE = object()
@@ -163,12 +119,31 @@ Only learned columns are checked for it, because pyarrow, which reads most block
 """
 
 
+def _read(line: bytes) -> tuple[dict[str, Any], str]:
+    """Return the object in a line and an empty text, or an empty object and the fault of the line."""
+    try:
+        record = json.loads(line, object_pairs_hook=_noting_doubles)
+    except (ValueError, RecursionError) as problem:
+        return {}, f"is not JSON ({str(problem)[:80]})"
+    return (record, "") if isinstance(record, dict) else ({}, "is not a JSON object")
+
+
 def _noting_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         times = Counter(name for name, _ in pairs)
         found.update({name: _TWICE for name, n in times.items() if n > 1})
     return found
+
+
+def _sampled(values: list[Any]) -> Any:
+    """Return the values of a column as an array if they are numbers, otherwise as texts."""
+    numbers = [_number(value) for value in values]
+    texts = sum(isinstance(value, str) for value in values)
+    strange = sum(value is not None for value in values) - texts - sum(number is not None for number in numbers)
+    if not strange and texts <= 0.2 * len(values) and any(number is not None for number in numbers):
+        return np.array(numbers, np.float64)  # None becomes NaN
+    return ["" if value is None else value if isinstance(value, str) else f"{value!r} (JSON)" for value in values]
 
 
 def _number(value: Any) -> float | None:
