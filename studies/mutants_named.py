@@ -25,7 +25,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("io.persistence.atomic", "        _create(temporary, target)\n", "        pass\n"),
     ("io.streams.ndjson", "if len(found) < len(pairs):", "if False:"),
     ("io.persistence.tensorfile", "if first != end:", "if first < end:"),
-    ("io.persistence.values", "or position > last or", "or"),
+    ("io.persistence.values", "if position > last or", "if"),
     ("io.streams.csv", "self._body = start + dialect.skip", "self._body = start"),
     ("io.streams.files", "        self._progress.pop(file.key, None)", "        pass"),
 )
@@ -104,8 +104,8 @@ UNDONE: tuple[Change, ...] = (
     ("io.streams.files", "    if given is not None and first != len(given.codes):", "    if False:"),
     # files left behind, replaced, or confused with others
     ("io.persistence.atomic", "    _remove_abandoned(target)\n    temporary", "    temporary"),
-    ("app.commands.predict", "if place in {os.path", "if False and place in {os.path"),
-    ("app.commands.learn", "        if place in sources:", "        if False:"),
+    ("app.commands._models", "os.path.realpath(file)) in taken:", "os.path.realpath(file)) in ():"),
+    ("app.commands.predict", "    refuse_overlap({", "    len({"),
     ("io.persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("app.commands.datasets", 'options.action == "verify" and not matches', "False"),
     ("app.commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),

@@ -90,9 +90,34 @@ class _DictModel(Guarded):
         return row if self._began else None
 
     def _row(self, x: Features, columns: Mapping[Hashable, int]) -> FloatArray:
-        """Return the values of ``x`` in the order of ``columns``, absent features as the model expects them."""
-        reader = getattr(self, "_front", None) or self._model
-        return _row(x, columns, bool(getattr(reader, "_takes_missing", False)))
+        """Return the values of ``x`` in the order of ``columns``; absent features are missing readings, otherwise 0."""
+        missing = bool(getattr(getattr(self, "_front", None) or self._model, "_takes_missing", False))
+        absent = np.nan if missing else 0.0
+        try:
+            values = [x.get(name, absent) for name in columns]
+            row = np.array(values, np.float64)  # None becomes NaN
+            if (
+                row.ndim == 1
+                and _TIMES.isdisjoint(map(type, values))
+                and (sum_of_squares(row) < SAFE_SQUARED_NORM or (np.isfinite(row) | (missing & np.isnan(row))).all())
+            ):
+                return row
+        except (TypeError, ValueError, OverflowError):
+            pass
+        except AttributeError as problem:
+            raise TypeError(f"a sample is a dictionary of features, not {x!r}") from problem
+        for name, value in x.items():
+            try:
+                fine = (missing and (value is None or value != value)) or bool(np.isfinite(float(value)))
+                fine = fine and type(value) not in _TIMES
+            except (TypeError, ValueError, OverflowError):
+                fine = False
+            if not fine:
+                raise ValueError(
+                    f"feature {name!r} is {value!r}, which is not a finite number; encode or impute it first "
+                    "(River: preprocessing.OneHotEncoder, preprocessing.StatImputer)"
+                )
+        raise ValueError(f"{x!r} does not make a row of numbers")
 
 
 def _in_order(names: set[Hashable]) -> list[Hashable]:
@@ -100,36 +125,6 @@ def _in_order(names: set[Hashable]) -> list[Hashable]:
         return sorted(names)  # type: ignore[type-var]
     except TypeError:  # names of different types cannot be sorted
         return sorted(names, key=lambda name: (str(name), type(name).__name__))
-
-
-def _row(x: Features, columns: Mapping[Hashable, int], missing: bool = False) -> FloatArray:
-    """Return the values of ``x`` in the order of ``columns``; absent features are NaN if ``missing``, otherwise 0."""
-    absent = np.nan if missing else 0.0
-    try:
-        values = [x.get(name, absent) for name in columns]
-        row = np.array(values, np.float64)  # None becomes NaN
-        if (
-            row.ndim == 1
-            and _TIMES.isdisjoint(map(type, values))
-            and (sum_of_squares(row) < SAFE_SQUARED_NORM or (np.isfinite(row) | (missing & np.isnan(row))).all())
-        ):
-            return row
-    except (TypeError, ValueError, OverflowError):
-        pass
-    except AttributeError as problem:
-        raise TypeError(f"a sample is a dictionary of features, not {x!r}") from problem
-    for name, value in x.items():
-        try:
-            fine = (missing and (value is None or value != value)) or bool(np.isfinite(float(value)))
-            fine = fine and type(value) not in _TIMES
-        except (TypeError, ValueError, OverflowError):
-            fine = False
-        if not fine:
-            raise ValueError(
-                f"feature {name!r} is {value!r}, which is not a finite number; encode or impute it first "
-                "(River: preprocessing.OneHotEncoder, preprocessing.StatImputer)"
-            )
-    raise ValueError(f"{x!r} does not make a row of numbers")
 
 
 class MemoryClusterer(_DictModel, base.Clusterer):

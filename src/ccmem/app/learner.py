@@ -195,15 +195,7 @@ class Learner:
             "rows": self.rows,
             "bad_rows": self.bad_rows,
             "progress": [
-                [
-                    key,
-                    entry.rows,
-                    entry.complete,
-                    list(entry.anchor) if entry.anchor else None,
-                    entry.size,
-                    entry.digest,
-                    entry.modified,
-                ]
+                [key, *entry._replace(anchor=list(entry.anchor) if entry.anchor else None)]  # type: ignore[arg-type]
                 for key, entry in self.progress.items()
             ],
             "events": None if self.events is None else list(self.events),

@@ -34,7 +34,8 @@ def text_of(facts: dict[str, Any], n_events: int) -> str:
         lines += _block_lines(facts)
         if facts["events"]:
             lines += _event_lines(facts, n_events)
-    return "\n".join(map(_on_one_line, lines))
+    # labels and column names come from files, and terminals execute escape sequences
+    return "\n".join(printable(text).replace("\n", "\\n") for text in lines)
 
 
 def score_text(score: dict[str, Any]) -> str:
@@ -113,8 +114,3 @@ def _block(facts: dict[str, Any], block: int) -> str:
     """Return the name of a block, or its number."""
     known = facts["blocks"][block] if block < len(facts["blocks"]) else {}
     return str(known.get("name", block))[:LONGEST_NAME]
-
-
-def _on_one_line(text: str) -> str:
-    """Escape control characters: labels and column names come from files, and terminals execute escape sequences."""
-    return printable(text).replace("\n", "\\n")

@@ -6,6 +6,7 @@ import argparse
 import ast
 import difflib
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,16 @@ def refuse_changes(
         raise CheckpointError(
             f"{place} was started differently: {'; '.join(wrong)}; leave that out to resume, or name a new one"
         )
+
+
+def refuse_overlap(outputs: dict[str, str | None], inputs: list[str]) -> None:
+    """Raise if a file would be written to that is read, or that another option names; ``-`` is no file."""
+    taken = {os.path.realpath(file): file for file in inputs if file != "-"}
+    for option, file in outputs.items():
+        if file not in (None, "-"):
+            if (place := os.path.realpath(file)) in taken:
+                raise ValueError(f"{option} {file} is a source or the checkpoint itself; name another file")
+            taken[place] = file
 
 
 def class_name(word: str) -> str:

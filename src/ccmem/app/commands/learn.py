@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import signal
 import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ccmem.app.alerts import Alerts
 from ccmem.app.commands._learn_text import ProgressLine, sentence
-from ccmem.app.commands._models import build_model, model_name, outside_classes, refuse_changes
+from ccmem.app.commands._models import build_model, model_name, outside_classes, refuse_changes, refuse_overlap
 from ccmem.app.events_file import EventsFile
 from ccmem.app.happenings import RowPlaces, event_lines, event_record
 from ccmem.app.learner import Learner
@@ -29,9 +27,6 @@ from ccmem.io.persistence.atomic import locked, remove_leftovers
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.tables import SourceError, reason_for
 from ccmem.layers import ShapeLayer, WindowLayer
-
-if TYPE_CHECKING:
-    from ccmem.app.commands.watch import RunPage
 
 _IDLE_SECONDS = 0.2
 SHOWN_EVENTS = 20
@@ -47,26 +42,6 @@ def run(args: argparse.Namespace) -> int:
             print(f"ccmem learn: taking over the lock that {stale} left behind", file=sys.stderr)
         remove_leftovers(args.checkpoint)
         return _Run(args).go()
-
-
-def check_apart(args: argparse.Namespace, files: list[str]) -> None:
-    """Raise if an output file is also an input file."""
-    named = {"--events": args.events, "--checkpoint": args.checkpoint}
-    places = {option: os.path.realpath(name) for option, name in named.items() if name is not None}
-    if args.events and places["--events"] == places.get("--checkpoint"):
-        raise ValueError(f"--events {args.events} is the checkpoint itself; name another file")
-    sources = {os.path.realpath(file) for file in files if file != "-"}
-    for option, place in places.items():
-        if place in sources:
-            raise ValueError(f"{option} {named[option]} is one of the sources; name another file")
-
-
-def feature_names(learner: Learner) -> list[str] | None:
-    """Return the column names of a model that was trained in Python, or None if the model has no names."""
-    if learner.front is not None:  # with windows, the names belong to window features, not to columns of the source
-        return None
-    names = getattr(learner.model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
 
 
 class _Run:
@@ -101,7 +76,11 @@ class _Run:
                 self._save()  # a crash after this point resumes from exactly this state
             before = learner.rows
             problem: BaseException | None = None
-            page = self._page()
+            page = None
+            if args.watch:
+                from ccmem.app.commands.watch import RunPage  # most runs have no page
+
+                page = RunPage(learner, args, self._save)
             try:
                 with ended_by_signals() as self.stop:
                     self._learn()
@@ -137,9 +116,11 @@ class _Run:
 
     def _stream(self) -> FileStream:
         args, learner = self.args, self.learner
+        trained = None if learner.front is not None else getattr(learner.model, "feature_names_in_", None)
+        trained = None if trained is None else list(map(str, trained))  # column names of a model trained in Python
         stream = FileStream(
             args.sources,
-            **{**reading(args), "features": args.features or feature_names(learner)},
+            **{**reading(args), "features": args.features or trained},
             label=args.label,
             resume=learner.progress,
             columns=learner.columns,
@@ -148,18 +129,10 @@ class _Run:
             accept_last_line=args.accept_last_line,
             missing=learner.takes_missing,
         )
-        check_apart(args, stream.files)
+        refuse_overlap({"--events": args.events, "--checkpoint": args.checkpoint}, stream.files)
         if args.again:
             stream.forget(stream.files)
         return stream
-
-    def _page(self) -> RunPage | None:
-        """Open the live page if ``--watch`` was given, otherwise return None."""
-        if not self.args.watch:
-            return None
-        from ccmem.app.commands.watch import RunPage  # most runs have no page
-
-        return RunPage(self.learner, self.args, self._save)
 
     def _learner(self) -> tuple[Learner, bool]:
         """Load the learner from the checkpoint and check it against the options, or build a new one."""
@@ -235,12 +208,6 @@ class _Run:
             progress.clear()
             self.ended_at = time.monotonic()
 
-    def _rate(self) -> int | None:
-        """Return rows per second after the first chunk, or None if no rows followed it."""
-        if self.running_since is None or self.learner.rows == self.running_since[1]:
-            return None
-        return round((self.learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
-
     def _save(self) -> None:
         if self.args.checkpoint is not None:
             self.learner.progress = self.stream.progress
@@ -257,6 +224,9 @@ class _Run:
             self.why = signal.Signals(self.stop.number).name
         elif self.why is None and args.max_rows is not None and rows >= args.max_rows:
             self.why = "max-rows"
+        rate = None  # rows per second after the first chunk, which may wait for the compiler
+        if self.running_since is not None and learner.rows > self.running_since[1]:
+            rate = round((learner.rows - self.running_since[1]) / max(self.ended_at - self.running_since[0], 1e-9))
         window = getattr(learner.front, "window_", None)
         if learner.front is not None and rows and window is None:
             window = "unknown"
@@ -267,7 +237,7 @@ class _Run:
             "bad_rows": stream.bad_rows,
             "files": sum(file != "-" for file in stream.files),
             "seconds": round(seconds, 3),
-            "rows_per_second": self._rate(),
+            "rows_per_second": rate,
             "units": memory.n_units_ if memory is not None else None,
             "blocks": getattr(memory, "n_blocks_", None),
             "events": self.kinds.total(),

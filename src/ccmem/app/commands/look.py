@@ -18,6 +18,7 @@ from ccmem.io.streams.tables import NothingToLearnError, SourceError
 
 LOOKED_AT = 20_000
 """Number of rows read to find ranges, missing values and times."""
+_FORMATS = {"CSVTable": "text table", "NDJSONTable": "NDJSON", "ArrowTable": "Parquet or Arrow"}
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 
 
@@ -47,7 +48,11 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     if table is None:
         raise SourceError(f"{stream.files[0]} is empty; there is nothing to learn from")
     schema, layout = table.schema, getattr(table, "dialect", None)
-    facts: dict[str, Any] = {"file": stream.files[0], "files": len(stream.files), "format": _format(table)}
+    facts: dict[str, Any] = {
+        "file": stream.files[0],
+        "files": len(stream.files),
+        "format": _FORMATS.get(type(table).__name__, "numpy array"),
+    }
     if isinstance(table, CSVTable) and layout is not None:
         facts |= {"delimiter": layout.delimiter, "header": layout.header, "skipped_lines": layout.preamble}
         facts |= {"units_line": layout.units, "decimal": schema.cells.decimal}
@@ -82,11 +87,6 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
         "out_of_order": timing.out_of_order,
         "timing": timing.lines(),
     }
-
-
-def _format(table: Any) -> str:
-    names = {"CSVTable": "text table", "NDJSONTable": "NDJSON", "ArrowTable": "Parquet or Arrow"}
-    return names.get(type(table).__name__, "numpy array")
 
 
 def _widen(known: dict[str, Any], values: Any) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from typing import Any
 
 import numpy as np
 
-from ccmem.app.commands._models import outside_classes
+from ccmem.app.commands._models import outside_classes, refuse_overlap
 from ccmem.app.learner import Learner
 from ccmem.app.options import reading
 from ccmem.app.stopping import Ended, ended_by_signals
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     stream = FileStream(
         args.sources, **reading(args), columns=learner.columns, accept_last_line=True, missing=learner.takes_missing
     )
-    _check_apart(args, stream.files)
+    refuse_overlap({"--out": args.out}, [*stream.files, args.checkpoint])
     rows = right = labelled = 0
     kinds = learner.answer_kinds(args.units)
     with ended_by_signals() as asked, open_writer(args.out, kinds) as write:
@@ -71,11 +70,3 @@ def _spread(values: Any, places: Any, count: int) -> list[Any]:
     for place, value in zip(places.tolist(), plain, strict=True):
         spread[place] = value
     return spread
-
-
-def _check_apart(args: argparse.Namespace, files: list[str]) -> None:
-    """Raise if the output would overwrite a source or the checkpoint."""
-    if args.out != "-":
-        place = os.path.realpath(args.out)
-        if place in {os.path.realpath(file) for file in (*files, args.checkpoint) if file != "-"}:
-            raise ValueError(f"--out {args.out} is a source or the checkpoint itself; name another file")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray
+from ccmem.io.streams.drift import drifting_sensors
 
 DEMOS = ("digits", "sensors")
 PAIRS = ((0, 1), (2, 3), (4, 5), (0, 1), (6, 7), (2, 3), (8, 9), (4, 5))
@@ -31,16 +32,6 @@ def digit_pairs(n_rows: int, seed: int = 0) -> tuple[FloatArray, Any, list[int]]
     return images[rows] / 16.0, np.array([str(digit) for digit in digits[rows]], object), changes
 
 
-def sensor_rows(n_rows: int, seed: int = 0) -> tuple[FloatArray, Any, list[int], tuple[str, ...]]:
-    """Return readings of a machine that changes state, its states, the rows of the changes, and column names."""
-    from ccmem.io.streams.drift import drifting_sensors
-
-    plan = drifting_sensors(n_rows, 8, 4, 1200, 0.1, seed)
-    chunks = list(plan.chunks())
-    labels = np.array([label for _, some in chunks for label in some], object)
-    return np.concatenate([rows for rows, _ in chunks]), labels, [step for step, _ in plan.changes], plan.names
-
-
 class Demo:
     """Model and stream of a demonstration; :meth:`run` learns slowly enough to be watched."""
 
@@ -54,8 +45,10 @@ class Demo:
             self.rows, self.labels, self.changes = digit_pairs(n_rows)
             self.speed = ROWS_A_SECOND
         else:
-            self.rows, self.labels, self.changes, self.names = sensor_rows(n_rows)
-            self.speed = 2 * ROWS_A_SECOND
+            plan = drifting_sensors(n_rows, 8, 4, 1200, 0.1)
+            rows, labels = zip(*plan.chunks(), strict=True)
+            self.rows, self.labels = np.concatenate(rows), np.concatenate([np.array(y, object) for y in labels])
+            self.changes, self.names, self.speed = [step for step, _ in plan.changes], plan.names, 2 * ROWS_A_SECOND
         self.model = ModalClassifier(AdaptiveCCM(n_slots=10))
 
     def run(self, stop: Callable[[], bool] = lambda: False, speed: float | None = None) -> None:

@@ -43,27 +43,17 @@ def memory_of(model: Any) -> CompetitiveMemory | None:
     return memory if isinstance(memory, CompetitiveMemory) and memory.__sklearn_is_fitted__() else None
 
 
-def unfitted_memories(model: Any) -> tuple[CompetitiveMemory, ...]:
-    """Return the memories that will learn, or be cloned to learn, when a model begins."""
-    candidates = (model, getattr(model, "memory", None))
-    return tuple(memory for memory in candidates if isinstance(memory, CompetitiveMemory))
-
-
 def glance(memory: CompetitiveMemory) -> Glance:
-    """Return the current values of a memory."""
+    """Return the current values of a memory; the evidence is ``evidence_``, or CCM's alarm in terms of its limit."""
     block, blocks, alarm = 0, 1, 0
     if isinstance(memory, BlockMemory):
         block, blocks, alarm = memory.task_pointer_, memory.n_blocks_, memory.alarm_
-    return Glance(memory.n_samples_seen_, block, blocks, memory.n_units_, alarm, evidence_of(memory, alarm))
-
-
-def evidence_of(memory: CompetitiveMemory, alarm: int) -> float | None:
-    """Return the evidence for a change in multiples of the threshold: ``evidence_``, or CCM's alarm and its limit."""
-    evidence = getattr(memory, "evidence_", None)
+    evidence, limit = getattr(memory, "evidence_", None), getattr(memory, "alarm_limit", None)
+    if evidence is None and limit is not None:
+        evidence = alarm / (limit + 1)  # a block begins when the alarm exceeds its limit
     if evidence is not None:
-        return float(evidence) if np.isfinite(evidence) else None
-    limit = getattr(memory, "alarm_limit", None)
-    return None if limit is None else alarm / (limit + 1)  # a block begins when the alarm exceeds its limit
+        evidence = float(evidence) if np.isfinite(evidence) else None
+    return Glance(memory.n_samples_seen_, block, blocks, memory.n_units_, alarm, evidence)
 
 
 def times_of(memory: CompetitiveMemory) -> list[tuple[int, float]]:
@@ -80,20 +70,9 @@ def described(learner: Any) -> dict[str, Any]:
     return {"label": getattr(getattr(learner, "columns", None), "label", None)}
 
 
-def events_of(memory: CompetitiveMemory) -> list[Event]:
-    """Return the events stored in a memory."""
-    return memory.events_ if isinstance(memory, BlockMemory) else []
-
-
 def names_of(memory: CompetitiveMemory) -> dict[int, str]:
     """Return the names given to blocks."""
     return memory.block_names_ if isinstance(memory, BlockMemory) else {}
-
-
-def columns_of(memory: CompetitiveMemory) -> list[str] | None:
-    """Return the names of the columns, None if they have none."""
-    names = getattr(memory, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names[:MOST_COLUMNS]]
 
 
 def majority(model: Any, block: int) -> list[list[Any]]:

@@ -10,7 +10,7 @@ import base64
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ccmem.app.watching import facts
@@ -73,7 +73,7 @@ class Observer:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ccmem-watch", daemon=True)
         self._learns_here = learns_here
-        self._observed: tuple[CompetitiveMemory, ...] = ()
+        self._observed: Sequence[CompetitiveMemory] = ()
         self._forget()
 
     def _forget(self) -> None:
@@ -120,7 +120,8 @@ class Observer:
             return  # the file is missing or is being replaced
         memory = None if model is None else facts.memory_of(model)
         if self._learns_here:
-            self._watch_rows_of(facts.unfitted_memories(model) if memory is None else (memory,))
+            candidates = (model, getattr(model, "memory", None)) if memory is None else (memory,)
+            self._watch_rows_of([one for one in candidates if isinstance(one, CompetitiveMemory)])
         if memory is None:
             return
         with self.news:
@@ -131,7 +132,7 @@ class Observer:
             self.looks += 1
             self.news.notify_all()
 
-    def _watch_rows_of(self, memories: tuple[CompetitiveMemory, ...]) -> None:
+    def _watch_rows_of(self, memories: Sequence[CompetitiveMemory]) -> None:
         """Keep signals and rows around events of ``memories``, and stop doing so for earlier memories."""
         rows, listener = (self._rows.observe, self._signals.observe), self._rows.keep
         for memory in self._observed:
@@ -152,7 +153,7 @@ class Observer:
             self._forget()  # the memory was replaced or refitted
         first = self._now is None
         self._model, self._memory = model, memory
-        self._take_events(facts.events_of(memory), now, first)
+        self._take_events(memory.events_ if isinstance(memory, BlockMemory) else [], now, first)
         self._signals.gather()
         if not self._passed or glance.rows != self._passed[-1][1]:
             self._passed.append((now, glance.rows))
@@ -162,16 +163,15 @@ class Observer:
         shown = self._shown(glance)
         for block in shown:
             if block == glance.block or block not in self._cards:
-                self._put_card(block, facts.card(model, memory, block, shape))
+                card = facts.card(model, memory, block, shape) | self._dates(block)
+                if block not in self._cards or self._cards[block][1] != card:
+                    self._cards[block] = self.looks + 1, card
         for block in [block for block in self._cards if block not in shown]:
             del self._cards[block]
         self._times = facts.times_of(memory)
-        head: dict[str, Any] = {
-            "shape": shape,
-            "columns": facts.columns_of(memory),
-            "n_features": int(memory.n_features_in_),
-        }
-        head |= self._describe()
+        columns = getattr(memory, "feature_names_in_", None)
+        head = {"shape": shape, "n_features": int(memory.n_features_in_), **self._describe()}
+        head["columns"] = None if columns is None else [str(name) for name in columns[: facts.MOST_COLUMNS]]
         head["blind"] = bool(vars(memory).get("_has_warned"))  # calling the method would run kernels in this thread
         head["names"] = {str(block): name for block, name in facts.names_of(memory).items()}
         if head != self._head:
@@ -209,11 +209,6 @@ class Observer:
         if len(latest) < min(MOST_CARDS, glance.n_blocks):
             latest += [block for block in range(min(MOST_CARDS, glance.n_blocks)) if block not in self._used]
         return {*latest[:MOST_CARDS], glance.block}
-
-    def _put_card(self, block: int, card: dict[str, Any]) -> None:
-        card |= self._dates(block)
-        if block not in self._cards or self._cards[block][1] != card:
-            self._cards[block] = self.looks + 1, card
 
     def _dates(self, block: int) -> dict[str, Any]:
         """Return the onset and the visits of a block."""

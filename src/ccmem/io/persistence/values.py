@@ -136,19 +136,11 @@ def unpack(value: Any, arrays: dict[str, Array], build: bool = True) -> Any:
     if tag == "$generator":
         return np.random.Generator(_bit_generator(inside))
     if tag == "$random_state":
-        state = np.random.RandomState()
-        generator = _bit_generator(inside)
-        if inside["bit_generator"] != "MT19937":
+        if not isinstance(inside, dict) or inside.get("bit_generator") != "MT19937":
             raise ValueError("a RandomState must be of kind MT19937")
-        state.set_state(
-            (
-                "MT19937",
-                generator.state["state"]["key"],
-                generator.state["state"]["pos"],
-                int(inside["has_gauss"]),
-                float(inside["gauss"]),
-            )
-        )
+        state = np.random.RandomState()
+        gauss = {"has_gauss": int(inside["has_gauss"]), "gauss": float(inside["gauss"])}
+        state.set_state({**_bit_generator(inside).state, **gauss})
         return state
     raise ValueError(f"{tag} is unknown or holds the wrong thing")
 
@@ -213,27 +205,20 @@ def _bit_generator(state: Any) -> Any:
     if not isinstance(state, dict) or state.get("bit_generator") not in _BIT_GENERATORS:
         raise ValueError("the random state is of an unknown kind")
     generator = getattr(np.random, state["bit_generator"])(0)
-    model = _plain(generator.state)
-
-    def alike(given: Any, wanted: Any) -> bool:
-        if isinstance(wanted, dict):
-            return (
-                isinstance(given, dict)
-                and set(wanted) <= set(given)
-                and all(alike(given[k], wanted[k]) for k in wanted)
-            )
-        if isinstance(wanted, list):
-            return isinstance(given, list) and len(given) == len(wanted) and all(alike(g, 0) for g in given)
-        return (type(given) is int and 0 <= given < 2**128) if isinstance(wanted, int) else given == wanted
-
-    position, last = state.get("state", {}).get("pos", 0), 624
-    if not alike(state, model) or position > last or state.get("buffer_pos", 0) > 4:
+    found = _like(state, generator.state)
+    position, last = found["state"].get("pos", 0), 624
+    if position > last or found.get("buffer_pos", 0) > 4:
         raise ValueError("the random state is damaged")
-
-    def arrays(given: Any, like: Any) -> Any:
-        if isinstance(like, dict):
-            return {key: arrays(given[key], like[key]) for key in like}
-        return np.array(given, like.dtype) if isinstance(like, np.ndarray) else given
-
-    generator.state = arrays(state, generator.state)
+    generator.state = found
     return generator
+
+
+def _like(given: Any, model: Any) -> Any:
+    """Return a part of a random state in the types of ``model``; raise if it does not fit."""
+    if isinstance(model, dict) and isinstance(given, dict) and set(model) <= set(given):
+        return {key: _like(given[key], model[key]) for key in model}
+    if isinstance(model, np.ndarray) and isinstance(given, list) and len(given) == len(model):
+        return np.array([_like(number, 0) for number in given], model.dtype)
+    if type(given) is type(model) and (given == model if isinstance(model, str) else 0 <= given < 2**128):
+        return given
+    raise ValueError("the random state is damaged")

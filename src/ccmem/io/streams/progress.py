@@ -78,19 +78,11 @@ def renamed(files: Iterable[str], known: Mapping[str, Progress]) -> dict[str, st
             alike = length <= status.st_size and entry.digest.startswith(_head_of(start, length))
             if not alike or (length < _PIECE and entry.modified != status.st_mtime_ns) or not _is_same(file, entry):
                 continue
-            if not _holds(old, entry) or Path(file).samefile(old):
+            if not (Path(old).is_file() and _is_same(old, entry)) or Path(file).samefile(old):
                 found[file] = old
                 del candidates[old]
                 break
     return found
-
-
-def _holds(file: str, entry: Progress) -> bool:
-    """True if ``file`` still exists and begins with the bytes that were read from it."""
-    try:
-        return is_regular(file) and _is_same(file, entry)
-    except OSError:
-        return False
 
 
 def begin(file: str, known: Progress | None) -> Progress | None:

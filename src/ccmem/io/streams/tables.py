@@ -136,28 +136,28 @@ class Chunk(NamedTuple):
 
     def pieces(self, size: int) -> Iterator[Chunk]:
         """Yield the chunk in parts of at most ``size`` good rows."""
-        rest = self
-        while len(rest.X) > size:
-            part = rest.head(size)
-            yield part
-            covered = rest._select(slice(size, None), slice(part.n_rows, None))
-            rest = covered._replace(first=rest.first + part.n_rows, n_rows=rest.n_rows - part.n_rows)
-        yield rest
+        return (self._part(start, start + size) for start in range(0, max(len(self.X), 1), size))
 
     def head(self, n_rows: int) -> Chunk:
         """Return the first ``n_rows`` good rows, with the bad rows before them."""
-        if n_rows >= len(self.X):
-            return self
-        covered = int(self.rows[n_rows - 1]) - self.first if n_rows else 0
-        return self._select(slice(n_rows), slice(covered))._replace(n_rows=covered, ended=True)
+        return self._part(0, n_rows)
 
-    def _select(self, good: slice, covered: slice) -> Chunk:
-        """Return the chunk with some of its good rows, and with the ends of some of the rows that it covers."""
+    def _part(self, start: int, stop: int) -> Chunk:
+        """Return some good rows with the bad rows before each of them, and those behind the last good row of all."""
+        if start == 0 and stop >= len(self.X):
+            return self
+        begin, end = (int(self.rows[i - 1]) - self.first if i else 0 for i in (start, min(stop, len(self.X))))
+        is_last = stop >= len(self.X)
+        end = self.n_rows if is_last else end
+        good = slice(start, stop)
         return self._replace(
             X=self.X[good],
             labels=None if self.labels is None else self.labels.take(good),
             rows=self.rows[good],
-            ends=None if self.ends is None else self.ends[covered],
+            first=self.first + begin,
+            n_rows=end - begin,
+            ends=None if self.ends is None else self.ends[begin:end],
+            ended=self.ended if is_last else True,
             times=None if self.times is None else self.times[good],
         )
 
@@ -242,20 +242,20 @@ def check_batch(
         if columns.text_labels is not None:
             wrong = [code for code, value in enumerate(labels.values) if isinstance(value, str) != columns.text_labels]
             bad |= np.isin(labels.codes, wrong)
-    if not bad.any():
-        rows = np.arange(first + 1, first + n_rows + 1)
-        return Chunk(X, labels, file, rows, first, n_rows, batch.ends, times=batch.times), None
     error = None
-    if not skip_bad:
-        n_rows = int(bad.argmax())
-        error = _explain(batch, columns, file, first, n_rows, strange[n_rows], in_place)
-    good = np.flatnonzero(~bad[:n_rows])
+    good: Any = slice(n_rows)
+    if bad.any():
+        if not skip_bad:
+            n_rows = int(bad.argmax())
+            error = _explain(batch, columns, file, first, n_rows, strange[n_rows], in_place)
+        good = np.flatnonzero(~bad[:n_rows])
     kept = None if labels is None else labels.take(good)
     if kept is not None and columns.text_labels is not None:
         kept = kept.of_kind(columns.text_labels)
+    rows = np.arange(first + 1, first + n_rows + 1)[good]
     ends = None if batch.ends is None else batch.ends[:n_rows]
     times = None if batch.times is None else batch.times[good]
-    return Chunk(X[good], kept, file, good + first + 1, first, n_rows, ends, times=times), error
+    return Chunk(X[good], kept, file, rows, first, n_rows, ends, times=times), error
 
 
 def _explain(
