@@ -51,18 +51,6 @@ Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
 """Function that runs tasks in any order and yields the result of each task."""
 
 
-class Report(NamedTuple):
-    """Counts of one run."""
-
-    rows: int
-    late: int
-    bad: int
-    events: int
-    rounds: int
-    files: int
-    keys: int
-
-
 # Tasks of a worker --------------------------------------------------------------------------------------------------
 
 
@@ -221,8 +209,8 @@ def learn(
     skip_bad: bool = False,
     round_rows: int = ROUND_ROWS,
     told: Callable[[dict[str, Any]], None] = lambda facts: None,
-) -> Report:
-    """Learn the rows of ``sources`` that are new to the store; see the module docstring.
+) -> dict[str, int]:
+    """Learn the rows of ``sources`` that are new to the store, and return counts; see the module docstring.
 
     ``told`` is called with the facts of each finished task.
     """
@@ -251,7 +239,7 @@ def learn(
         totals = store.manifest["totals"]
         done = {name: totals[name] - before[name] for name in totals}
         rounds = store.manifest["round"] - first_round
-        return Report(**done, rounds=rounds, files=len(files), keys=store.n_keys())
+        return done | {"rounds": rounds, "files": len(files), "keys": store.n_keys()}
 
 
 @contextlib.contextmanager

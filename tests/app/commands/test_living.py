@@ -438,7 +438,7 @@ def test_a_signal_is_learned_in_windows_and_events_count_rows(capsys: pytest.Cap
     for part in range(3):  # the result is the same when stopped and resumed
         summary(capsys, [*words[:7], "parts", "--events", "p.jsonl", "--max-rows", "5000"][: None if part < 2 else -2])
     assert Path("p.jsonl").read_text().replace('"parts"', '"m"') == Path("e.jsonl").read_text()
-    assert "windows of auto" in failure(capsys, "learn", "hum.csv", "--window", "50", "--checkpoint", "m")
+    assert "--window 50 (it has auto)" in failure(capsys, "learn", "hum.csv", "--window", "50", "--checkpoint", "m")
     assert "not rows" in failure(capsys, "predict", "hum.csv", "--checkpoint", "m")
     assert main(["inspect", "m"]) == 0
     assert "Layer: windows of " in capsys.readouterr().out
@@ -461,4 +461,4 @@ def test_a_signal_is_learned_by_its_shapes_and_may_have_gaps(capsys: pytest.Capt
     assert "add --window auto" in failure(capsys, "learn", "hum.csv", "--shapes")
     Path("short.csv").write_text("\n".join(["hum,buzz", *lines[:300], ""]))
     summary(capsys, ["learn", "short.csv", "--window", "auto", "--checkpoint", "plain"])
-    assert "has no shapes" in failure(capsys, *words, "plain")
+    assert "--shapes (it has none)" in failure(capsys, *words, "plain")

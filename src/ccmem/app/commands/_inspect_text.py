@@ -90,7 +90,7 @@ def _block_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
-    events, names = facts["events"], facts["arrays"].get("names")
+    events = facts["events"]
     count = {kind: sum(event["kind"] == kind for event in events) for kind in SIGNS}
     words = [counted(count["new_block"], "new block"), counted(count["recall"], "recall")]
     if count["column_lost"] or count["column_back"]:
@@ -100,8 +100,7 @@ def _event_lines(facts: dict[str, Any], n_events: int) -> list[str]:
         _, sign, _, what = SIGNS[event["kind"]]
         place = f"{_block(facts, event['from_block'])} -> {_block(facts, event['to_block'])}"
         if "column" in event:
-            column = event["column"]
-            place = str(names[column])[:LONGEST_NAME] if names is not None else f"column {column}"
+            place = event.get("column_name", f"column {event['column']}")[:LONGEST_NAME]
         began = f"began at {event['onset']:,}" + (f" ± {event['uncertainty']:,}" if event["uncertainty"] else "")
         at = f"{event['step']:>13,}"
         if event.get("time") is not None:

@@ -47,35 +47,23 @@ def _learn(args: argparse.Namespace) -> int:
 
         runner = on_processes(args.workers or os.cpu_count() or 1)
     with runner as run_tasks:
-        report = local.learn(
-            store,
-            args.sources,
-            run_tasks,
-            late=args.late,
-            skip_bad=args.on_bad_row == "skip",
-            round_rows=args.round_rows,
-            told=progress.show,
-        )
+        limits: Any = {"late": args.late, "skip_bad": args.on_bad_row == "skip", "round_rows": args.round_rows}
+        report = local.learn(store, args.sources, run_tasks, told=progress.show, **limits)
     line.clear()
     seconds = time.monotonic() - began
-    facts = {
-        **report._asdict(),
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(report.rows / seconds),
-        "store": args.store,
-    }
+    speed = {"seconds": round(seconds, 3), "rows_per_second": round(report["rows"] / seconds)}
+    facts = report | speed | {"store": args.store}
     if args.json:
         print(json.dumps(facts))
     elif not args.quiet:
-        if report.rounds == 0:
+        if not report["rounds"]:
             print(f"nothing new ({store.manifest['totals']['rows']:,} rows learned before)")
         else:
-            late = f"; {report.late:,} rows dropped that came late or twice" if report.late else ""
-            bad = f"; {report.bad:,} bad rows skipped" if report.bad else ""
-            rate = f"{facts['rows_per_second']:,} rows/s"
-            files = counted(report.files, "file")
-            print(f"learned {report.rows:,} rows from {files} in {seconds:.1f} s ({rate}){late}{bad}")
-        print(f"{report.keys:,} keys, {report.events:,} events in this run; saved to {args.store}")
+            late = f"; {report['late']:,} rows dropped that came late or twice" if report["late"] else ""
+            bad = f"; {report['bad']:,} bad rows skipped" if report["bad"] else ""
+            text = f"learned {report['rows']:,} rows from {counted(report['files'], 'file')} in {seconds:.1f} s"
+            print(f"{text} ({facts['rows_per_second']:,} rows/s){late}{bad}")
+        print(f"{report['keys']:,} keys, {report['events']:,} events in this run; saved to {args.store}")
     return 0
 
 
@@ -144,34 +132,23 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _store_facts(store: Store) -> dict[str, Any]:
-    model = store.recipe.model
-    keys = store.n_keys()
-    size = sum(store.bucket_file(b).stat().st_size for b in range(store.buckets) if store.bucket_file(b).exists())
-    totals = store.manifest["totals"]
-    return {
+    model, columns, totals = store.recipe.model, store.columns, store.manifest["totals"]
+    keys, files = store.n_keys(), map(store.bucket_file, range(store.buckets))
+    size = sum(file.stat().st_size for file in files if file.exists())
+    facts: dict[str, Any] = {
         "store": str(store.folder),
         "model": repr(getattr(model, "memory", model)),
         "scale": store.recipe.scale,
-        "key": store.columns.key,
-        "order": store.columns.order,
-        "features": list(store.columns.features),
-        "label": store.columns.label,
-        "dtype": store.columns.dtype,
-        "keys": keys,
-        "rows": totals["rows"],
-        "late_rows": totals["late"],
-        "bad_rows": totals["bad"],
-        "events": totals["events"],
-        "files": len(store.manifest["files"]),
-        "buckets": store.buckets,
-        "bytes": size,
-        "bytes_per_key": round(size / keys) if keys else 0,
-        "under_way": store.manifest["current"] is not None,
     }
+    facts |= {"scale": store.recipe.scale, "key": columns.key, "order": columns.order}
+    facts |= {"features": list(columns.features), "label": columns.label, "dtype": columns.dtype}
+    facts |= {"keys": keys, "rows": totals["rows"]}
+    facts |= {"late_rows": totals["late"], "bad_rows": totals["bad"], "events": totals["events"]}
+    facts |= {"files": len(store.manifest["files"]), "buckets": store.buckets, "bytes": size}
+    return facts | {"bytes_per_key": round(size / max(keys, 1)), "under_way": store.manifest["current"] is not None}
 
 
 def _key_facts(store: Store, key: str) -> dict[str, Any]:
-    state = store.state(store.as_key(key))
     member = store.member(key)
     memory: Any = member.memory
     times = _event_times(store, member.key)
@@ -179,31 +156,18 @@ def _key_facts(store: Store, key: str) -> dict[str, Any]:
     for event in events:
         if (when := times.get((event["kind"], event["step"]))) is not None:
             event |= {"time": when, "when": format_time(when)}
-    dated = times or _has_times(store)
-    last = {"last_time": format_time(member.last / 1e9)} if dated and member.last is not None else {}
-    return {
-        "key": member.key,
-        "rows": member.rows,
-        "last_order": member.last,
-        **last,
-        "bytes": 0 if state is None else len(state),
-        "units": memory.n_units_,
-        "blocks": getattr(memory, "n_blocks_", None),
-        "block_in_use": getattr(memory, "task_pointer_", None),
-        "alarm": getattr(memory, "alarm_", None),
-        "labels": [str(label) for label in getattr(member.model, "classes_", [])],
-        "events": events,
-    }
-
-
-def _has_times(store: Store) -> bool:
-    """True if the rows of the fleet are ordered by time."""
-    return store.columns.order_type.startswith("timestamp")
+    facts: dict[str, Any] = {"key": member.key, "rows": member.rows, "last_order": member.last}
+    if store.columns.order_type.startswith("timestamp") and member.last is not None:
+        facts["last_time"] = format_time(member.last / 1e9)
+    facts |= {"bytes": len(store.state(member.key) or b""), "units": memory.n_units_}
+    names = {"blocks": "n_blocks_", "block_in_use": "task_pointer_", "alarm": "alarm_"}
+    facts |= {name: getattr(memory, attribute, None) for name, attribute in names.items()}
+    return facts | {"labels": [str(label) for label in getattr(member.model, "classes_", [])], "events": events}
 
 
 def _event_times(store: Store, key: Any) -> dict[tuple[str, int], float]:
     """Return the event times of a key from the events table, in seconds since 1970."""
-    if not _has_times(store):
+    if not store.columns.order_type.startswith("timestamp"):
         return {}
     pa = pyarrow()
     from pyarrow import parquet

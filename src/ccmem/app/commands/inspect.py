@@ -35,19 +35,40 @@ def run(args: argparse.Namespace) -> int:
     with _doubting(args.checkpoint):
         facts |= describe(checkpoint.content)
         text = text_of(facts, max(args.events, 0))
-        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
+        document = json.dumps(facts)
     if args.changes:
         facts["score"] = _score(facts["events"], Path(args.changes))
         text += "\n\n" + score_text(facts["score"])
-        document = json.dumps({k: v for k, v in facts.items() if k != "arrays"})
+        document = json.dumps(facts)
     print(document if args.json else text)
     if args.plot:
-        from ccmem.app.commands._picture import draw
-
-        draw(args.checkpoint, args.plot)
+        _draw(args.checkpoint, args.plot)
         if not args.json:
             print(f"\ndrawn to {args.plot}")
     return 0
+
+
+def _draw(checkpoint: str, path: str) -> None:
+    """Draw the block in use over time, and the content of each block."""
+    from ccmem import plots
+    from ccmem.app.learner import Learner
+    from ccmem.plots._figure import new_figure
+
+    if not path.lower().endswith((".png", ".svg", ".pdf")):
+        raise ValueError(f"--plot {path}: the name must end in .png, .svg or .pdf")
+    memory: Any = Learner.load(checkpoint).memory
+    if memory is None:
+        raise ValueError(f"{checkpoint} holds no memory that has learned; there is nothing to draw")
+    if not hasattr(memory, "unit_blocks_"):
+        plots.memory_grid(memory).figure.savefig(path, dpi=120)
+        return
+    figure = new_figure(11, 7.5)
+    above, below = figure.subfigures(2, 1, height_ratios=[1.1, 1])
+    plots.timeline(memory, figure=above)
+    plots.blocks(memory, figure=below)
+    counts = f"{memory.n_samples_seen_:,} samples, {memory.n_blocks_} blocks, {memory.n_units_} units"
+    figure.suptitle(f"{type(memory).__name__}: {counts}")
+    figure.savefig(path, dpi=120)
 
 
 @contextlib.contextmanager
@@ -73,7 +94,7 @@ def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
 
 
 def describe(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a checkpoint as plain values; ``arrays`` holds the data for a picture."""
+    """Return the content of a checkpoint as plain values."""
     outer = model = content["model"]
     votes = classes = None
     if "memory_" in (model["fitted"] or {}):
@@ -89,14 +110,14 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
     }
     fitted = model["fitted"]
     if fitted is None or "state" not in fitted:
-        return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": [], "arrays": {}}
+        return {**facts, "rows_seen": 0, "units": 0, "blocks": [], "events": []}
     counters, state = fitted["counters"], fitted["state"]
     if not all(type(count) is int and count >= 0 for count in counters.values()):
         raise ValueError("its counters are damaged")
     if "wins" not in state:  # a network has no units, and raw weights are not readable
         known = {"rows_seen": counters["seen"], "rows_taught": counters["taught"], "weights": len(state["parameters"])}
         labels = [str(label) for label in fitted["classes_"]]
-        return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": [], "arrays": {}}
+        return {**facts, **known, "units": 0, "labels": labels, "blocks": [], "events": []}
     n_units, n_blocks = counters["units"], counters.get("blocks", 1)
     capacity = max(1, len(state["prototypes"]))
     if not (0 <= n_units <= capacity and 0 <= n_blocks <= capacity and state["wins"].dtype.kind in "iu"):
@@ -125,7 +146,8 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
             event["when"] = format_time(event["time"])
     for event in events:
         event["block_name"] = given.get(event["to_block"], f"block {event['to_block']}")
-    names = fitted.get("feature_names_in_")
+        if "column" in event and (names := fitted.get("feature_names_in_")) is not None:
+            event["column_name"] = str(names[event["column"]])
     return {
         **facts,
         "rows_seen": counters["seen"],
@@ -137,7 +159,6 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         "labels": None if classes is None else [str(c) for c in classes],
         "blocks": blocks,
         "events": events,
-        "arrays": {"prototypes": state["prototypes"][:n_units], "wins": wins, "blocks": members, "names": names},
     }
 
 

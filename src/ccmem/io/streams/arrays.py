@@ -43,19 +43,11 @@ class ArrayTable:
         rules: Rules = Rules(),  # noqa: B008
     ) -> None:
         """Open arrays; ``first_byte`` is the offset of the rows in a file that holds nothing after them."""
-        self._rules = rules
-        self._file, self._parts, self.close, self._first_byte = file, parts, close, first_byte
-        self.in_place = first_byte is not None
-        self._places: dict[str, tuple[str, Any]] = {}
+        self._file, self._parts, self.close, self._rules = file, parts, close, rules
+        self._first_byte, self.in_place = first_byte, first_byte is not None
         tables = [name for name, (shape, dtype, _) in parts.items() if len(shape) == 2 and dtype.names is None]
-        lengths = {shape[0] if shape else -1 for shape, _, _ in parts.values()}
-        if (
-            not parts
-            or len(lengths) != 1
-            or -1 in lengths
-            or len(tables) > 1
-            or any(len(s) > 2 for s, _, _ in parts.values())
-        ):
+        lengths = {shape[0] if len(shape) in (1, 2) else -1 for shape, _, _ in parts.values()}
+        if len(lengths) != 1 or -1 in lengths or len(tables) > 1:
             shapes = ", ".join(f"{name or 'array'} {shape}" for name, (shape, _, _) in parts.items())
             raise SourceError(
                 f"{file} holds {shapes or 'nothing'}; expected one table (rows, columns) and vectors of as many rows"
@@ -63,19 +55,20 @@ class ArrayTable:
         self._n_rows = lengths.pop()
         if max(math.prod(shape[1:]) for shape, _, _ in parts.values()) > _MOST_COLUMNS:
             raise SourceError(f"{file} has more than {_MOST_COLUMNS:,} columns")
+        self._places: dict[str, tuple[str, Any]] = {}
         self._numeric: list[str] = []
         self.single: set[str] = set()
         for part, (shape, dtype, _) in parts.items():
             if dtype.names is not None:
-                found: dict[str, tuple[str, Any, Any]] = {name: (part, name, dtype[name]) for name in dtype.names}
+                found: dict[str, tuple[Any, Any]] = {name: (name, dtype[name]) for name in dtype.names}
             elif len(shape) == 2:
-                found = {str(i): (part, i, dtype) for i in range(shape[1])}
+                found = {str(i): (i, dtype) for i in range(shape[1])}
             else:
-                found = {part or "0": (part, None, dtype)}
-            for name, (owner, place, kind) in found.items():
+                found = {part or "0": (None, dtype)}
+            for name, (place, kind) in found.items():
                 if name in self._places:
                     raise SourceError(f"{file} has more than one column {name!r}")
-                self._places[name] = (owner, place)
+                self._places[name] = part, place
                 if kind.kind in "fiu" and kind.shape == ():
                     self._numeric.append(name)
                     if np.can_cast(kind, np.float32):
@@ -234,27 +227,24 @@ def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...]
         raise SourceError(f"{file} ends early: its header announces {shape[0] if shape else 1} rows")
     position = 0
 
-    def skip(count: int) -> None:
-        while count:
-            part = handle.read(min(count, 1 << 20))
-            if not part:
-                raise SourceError(f"{file} ends early: its header announces {shape[0]} rows")
-            count -= len(part)
+    def read(n_rows: int) -> bytes:
+        nonlocal position
+        data: bytes = handle.read(n_rows * size)
+        if len(data) < n_rows * size:
+            raise SourceError(f"{file} ends early: its header announces {shape[0]} rows")
+        position += n_rows
+        return data
 
     def rows(start: int, stop: int) -> Any:
         nonlocal position
         try:
-            if start != position:
-                if handle.seekable():
-                    handle.seek((start - position) * size, 1)
-                else:
-                    skip((start - position) * size)
-            data = handle.read((stop - start) * size)
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as problem:
+            if start != position and handle.seekable():
+                handle.seek((start - position) * size, 1)
+                position = start
+            while position < start:
+                read(min(start - position, max((1 << 20) // size, 1)))
+            return np.frombuffer(read(stop - start), dtype).reshape(stop - start, *shape[1:])
+        except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as problem:
             raise SourceError(f"{file} is damaged: {problem}") from problem
-        position = stop
-        if len(data) < (stop - start) * size:
-            raise SourceError(f"{file} ends early: its header announces {shape[0]} rows")
-        return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
 
     return tuple(shape), dtype, rows, first_byte

@@ -71,13 +71,10 @@ def expand(sources: Source | Sequence[Source], format: str | None = None) -> lis
     for source in (os.fspath(entry) for entry in named):
         path = Path(source)
         if path.is_dir():
-            inside = [
-                f
-                for f in path.rglob("*")
-                if f.is_file() and not any(part.startswith((".", "_")) for part in f.relative_to(path).parts)
-            ]
-            known = [str(f) for f in inside if format is not None or format_of(str(f)) is not None]
-            known = known or [str(f) for f in inside if f.name.lower().removesuffix(".gz").endswith(TEXT_ENDINGS)]
+            visible = (f for f in path.rglob("*") if not any(p[0] in "._" for p in f.relative_to(path).parts))
+            inside = [str(f) for f in visible if f.is_file()]
+            known = [f for f in inside if format is not None or format_of(f) is not None]
+            known = known or [f for f in inside if f.lower().removesuffix(".gz").endswith(TEXT_ENDINGS)]
             if not known:
                 raise SourceError(f"the folder {source} holds no file that can be read ({', '.join(FORMATS)})")
             files.extend(sorted(known, key=_natural))
