@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import queue
 import shlex
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 PATIENCE = 60.0
@@ -15,7 +14,7 @@ PATIENCE = 60.0
 
 
 class Alerts:
-    """Queue of events and a thread that runs a command per event: no shell, text as last argument, JSON on stdin."""
+    """Runner of a command per event, one after the other: no shell, text as last argument, JSON on standard input."""
 
     def __init__(self, command: str) -> None:
         try:
@@ -24,32 +23,25 @@ class Alerts:
             raise ValueError(f"--alert {command}: {problem}") from problem
         if not self._words:
             raise ValueError("--alert names no command")
-        self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
         self.failed = 0
-        self._thread = threading.Thread(target=self._run, name="ccmem-alerts", daemon=True)
-        self._thread.start()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="ccmem-alerts")
 
     def send(self, text: str, record: dict[str, Any]) -> None:
-        """Queue an event; its command runs after the commands of earlier events."""
-        self._queue.put((text, record))
+        """Queue an event."""
+        self._pool.submit(self._run, text, record)
 
     def close(self) -> None:
         """Wait until the commands of all queued events have ended."""
-        self._queue.put(None)
-        self._thread.join()
+        self._pool.shutdown()
 
-    def _run(self) -> None:
-        while (entry := self._queue.get()) is not None:
-            text, record = entry
-            problem = ""
-            try:
-                ended = subprocess.run(
-                    [*self._words, text], input=json.dumps(record), text=True, timeout=PATIENCE, check=False
-                )
-                problem = f"it ended with {ended.returncode}" if ended.returncode else ""
-            except (OSError, subprocess.SubprocessError, ValueError) as raised:
-                problem = str(raised)
-            if problem:
-                self.failed += 1
-                if self.failed == 1:
-                    print(f"ccmem learn: --alert {self._words[0]}: {problem}", file=sys.stderr, flush=True)
+    def _run(self, text: str, record: dict[str, Any]) -> None:
+        problem, command = "", [*self._words, text]
+        try:
+            ended = subprocess.run(command, input=json.dumps(record), text=True, timeout=PATIENCE, check=False)
+            problem = f"it ended with {ended.returncode}" if ended.returncode else ""
+        except (OSError, subprocess.SubprocessError, ValueError) as raised:
+            problem = str(raised)
+        if problem:
+            self.failed += 1
+            if self.failed == 1:
+                print(f"ccmem learn: --alert {self._words[0]}: {problem}", file=sys.stderr, flush=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,12 @@ _KEPT = 4096
 
 def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = False) -> dict[str, int]:
     """Write key, order, unit and block (and label) of every row to ``out``, in input order."""
-    at_hand: OrderedDict[Key, Member | None] = OrderedDict()
+
+    @lru_cache(maxsize=_KEPT)
+    def member_of(key: Key) -> Member | None:
+        state = store.state(key)
+        return None if state is None else Member(store.recipe, key, state)
+
     facts = {"rows": 0, "bad_rows": 0, "unknown": 0}
     types = {"int64": int, "string": str, "float64": float}
     kinds = {
@@ -35,7 +40,7 @@ def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = Fal
             for piece in tables.pieces_of(file):
                 columns = store.columns._replace(label=None)
                 for batch in tables.read(piece, columns, skip_bad, store.recipe.takes_missing):
-                    answers, unknown = _answers(store, batch, at_hand)
+                    answers, unknown = _answers(store, batch, member_of)
                     facts["rows"] += len(batch.order)
                     facts["bad_rows"] += batch.bad
                     facts["unknown"] += unknown
@@ -43,7 +48,7 @@ def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = Fal
     return facts
 
 
-def _answers(store: Store, batch: Any, at_hand: OrderedDict[Key, Member | None]) -> tuple[list[Any], int]:
+def _answers(store: Store, batch: Any, member_of: Callable[[Key], Member | None]) -> tuple[list[Any], int]:
     pa = pyarrow()
     encoded = batch.keys.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
@@ -55,7 +60,7 @@ def _answers(store: Store, batch: Any, at_hand: OrderedDict[Key, Member | None])
     start = 0
     for key, end in zip(encoded.dictionary.to_pylist(), ends, strict=True):
         rows, start = places[start:end], end
-        member = _member(store, key, at_hand)
+        member = member_of(key)
         if member is None or not member.memory.n_units_:
             continue
         assert member.scale is not None
@@ -71,13 +76,3 @@ def _answers(store: Store, batch: Any, at_hand: OrderedDict[Key, Member | None])
     if store.columns.label is not None:
         answers.append(pa.array(labels, pa.string()))
     return answers, int((~known).sum())
-
-
-def _member(store: Store, key: Key, at_hand: OrderedDict[Key, Member | None]) -> Member | None:
-    if key not in at_hand:
-        state = store.state(key)
-        at_hand[key] = None if state is None else Member(store.recipe, key, state)
-        if len(at_hand) > _KEPT:
-            at_hand.popitem(last=False)
-    at_hand.move_to_end(key)
-    return at_hand[key]

@@ -46,8 +46,10 @@ def on_dask(address: str, workers: int | None = None) -> Iterator[Runner]:
 @contextlib.contextmanager
 def client(address: str, workers: int | None = None) -> Iterator[Any]:
     """Yield a client of the cluster at ``address``, or of a temporary local cluster."""
-    dd, dask_config = distributed(), _config()
-    with dask_config.set({"distributed.scheduler.allowed-failures": RETRIES}):
+    dd = distributed()
+    import dask
+
+    with dask.config.set({"distributed.scheduler.allowed-failures": RETRIES}):
         if address != "local":
             with dd.Client(address) as connected:
                 yield connected
@@ -59,12 +61,6 @@ def client(address: str, workers: int | None = None) -> Iterator[Any]:
             dd.Client(cluster) as connected,
         ):
             yield connected
-
-
-def _config() -> Any:
-    import dask.config
-
-    return dask.config
 
 
 def map_on(connected: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

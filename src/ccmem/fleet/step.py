@@ -82,18 +82,15 @@ class Recipe:
         """True if rows may have missing readings."""
         return bool(self.model._takes_missing)
 
-    def new_model(self, key: Key) -> Any:
-        """Return an untrained model for ``key``."""
-        return _fresh(self.model, key)
-
-
-def _fresh(model: Any, key: Key) -> Any:
-    parameters = {name: getattr(model, name) for name in parameter_names(model.__class__)}
-    if "random_state" in parameters:
-        parameters["random_state"] = seed_of(key)
-    if "memory" in parameters:
-        parameters["memory"] = _fresh(parameters["memory"], key)
-    return type(model)(**parameters)
+    def new_model(self, key: Key, model: Any = None) -> Any:
+        """Return an untrained copy of ``model`` (the model of the recipe) for ``key``."""
+        model = self.model if model is None else model
+        parameters = {name: getattr(model, name) for name in parameter_names(model.__class__)}
+        if "random_state" in parameters:
+            parameters["random_state"] = seed_of(key)
+        if "memory" in parameters:
+            parameters["memory"] = self.new_model(key, parameters["memory"])
+        return type(model)(**parameters)
 
 
 def seed_of(key: Key) -> int:
@@ -164,7 +161,7 @@ class Member:
         if type(self.rows) is not int or not 0 < self.rows < 2**62 or type(self.last) not in (int, float):
             raise ValueError("impossible number or order of rows")
         if "memory_" in fitted:
-            memory = _fresh(self.model.memory, self.key)
+            memory = self._recipe.new_model(self.key, self.model.memory)
             memory._import(fitted["memory_"])
             fitted = {**fitted, "memory_": memory}
         self.model._import(fitted)

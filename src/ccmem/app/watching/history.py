@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ class RowsAround:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self._kept: dict[int, dict[str, Any]] = {}
         self._far, self._near = _Tail(EVERY, SPAN // EVERY), _Tail(1, AROUND)
         self._first, self._next = 0, -1
         self._rows: FloatArray | None = None
@@ -100,7 +100,7 @@ class RowsAround:
         if before and after:
             self._kept[event.step] = {"before": _plain(before), "after": _plain(after)}
             while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+                del self._kept[next(iter(self._kept))]
 
     def around(self, step: int) -> dict[str, Any] | None:
         """Return the rows kept for the event at ``step``, None if there are none."""
