@@ -160,7 +160,7 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
     from ccmem.app.commands import fleet
     from ccmem.app.pages_more import add_options
     from ccmem.fleet import local
-    from ccmem.fleet.processes import in_turn
+    from ccmem.fleet.local import in_turn
 
     n, keys = 600, 5
     X = np.random.default_rng(rng.randrange(1000)).random((n, 2)) + np.repeat(np.eye(2), n // 2, axis=0)

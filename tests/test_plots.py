@@ -128,7 +128,7 @@ def test_blocks_shows_images_and_sensors(ccm):
 
 
 def test_one_sign_and_colour_for_every_kind_of_event_everywhere():
-    from ccmem.app.watching.page import page
+    from ccmem.app.watching.server import page
     from ccmem.core.colours import BLOCKS
 
     text = page("").decode()

@@ -19,7 +19,7 @@ from ccmem import __version__
 from ccmem.app.options import Help
 from ccmem.app.pages_more import add_options
 from ccmem.app.stopping import Ended
-from ccmem.app.text import printable
+from ccmem.core.terminal import printable
 
 COMMANDS = {
     "generate": "generate a drifting stream of sensor data for experiments",

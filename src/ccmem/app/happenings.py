@@ -14,22 +14,10 @@ SHOWN_COLUMNS = 3
 """Maximum number of moved columns that the description of an event names."""
 
 
-class RowPlaces:
-    """File and row of each sample in the chunk being learned."""
-
-    def __init__(self) -> None:
-        self._chunk: Chunk | None = None
-        self._first_step = 0
-
-    def enter(self, chunk: Chunk, first_step: int) -> None:
-        """Start a chunk whose first sample has step ``first_step``."""
-        self._chunk, self._first_step = chunk, first_step
-
-    def of(self, event: Event) -> dict[str, Any]:
-        """Return the file and the row (counted from 1) of an event."""
-        assert self._chunk is not None
-        place = max(0, event.step - self._first_step)  # a window reported late may have ended in an earlier chunk
-        return {"file": self._chunk.file, "row": int(self._chunk.rows[place])}
+def place_of(event: Event, chunk: Chunk, first_step: int) -> dict[str, Any]:
+    """Return the file and the row (counted from 1) of an event in a chunk whose first sample has ``first_step``."""
+    place = max(0, event.step - first_step)  # a window reported late may have ended in an earlier chunk
+    return {"file": chunk.file, "row": int(chunk.rows[place])}
 
 
 def block_name(names: dict[int, str], block: int) -> str:

@@ -7,18 +7,23 @@ then the memories of the bucket. Each file appears by a rename when it is comple
 commit. Repeating a pass gives the same bytes, so a killed run or a dead worker costs only time.
 
 A runner function executes the tasks of a pass: one after the other, on a pool of processes
-(:mod:`ccmem.fleet.processes`), or on a cluster (:mod:`ccmem.fleet.dask`).
+(:func:`on_processes`), or on a cluster (:mod:`ccmem.fleet.dask`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import multiprocessing
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from heapq import merge
 from itertools import groupby
+from multiprocessing.connection import wait
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -337,3 +342,48 @@ def _unite_events(store: Store, number: int) -> None:
     found = [parquet.read_table(part, use_threads=False) for part in parts if part.exists()]
     if any(table.num_rows for table in found):
         _write_parquet(pyarrow().concat_tables(found), store.events_file(number))
+
+
+# Runners on this machine --------------------------------------------------------------------------------------------
+
+
+def in_turn(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """Run tasks one after the other in this process."""
+    for task in tasks:
+        yield perform(task)
+
+
+@contextlib.contextmanager
+def on_processes(workers: int) -> Iterator[Runner]:
+    """Yield a runner on ``workers`` processes; they end when this process does, even if it is killed."""
+    if workers == 1:
+        yield in_turn
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=_die_with_parent)
+
+    def run(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        futures = [pool.submit(perform, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool as problem:
+            raise OSError(
+                "a worker process died (killed, or out of memory); run the command again to resume"
+            ) from problem
+
+    try:
+        yield run
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

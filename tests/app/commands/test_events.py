@@ -148,7 +148,7 @@ def test_python_names_what_is_wrong() -> None:
 def test_the_dashboard_asks_for_metrics_that_exist() -> None:
     import re
 
-    from ccmem.app.watching.metrics import metrics_text
+    from ccmem.app.watching.server import metrics_text
 
     memory = ccmem.AdaptiveCCM().partial_fit(np.repeat(np.eye(3), 200, axis=0), times=np.arange(600.0))
     served = set(re.findall(r"^(ccmem_\w+)", metrics_text(memory, "a"), re.MULTILINE))

@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from ccmem.app.text import counted, printable
 from ccmem.core.colours import SIGNS
+from ccmem.core.terminal import counted, printable
 from ccmem.core.times import format_time
 
 WIDTH = 100

@@ -6,9 +6,8 @@ import time
 from typing import Any
 
 from ccmem.app.learner import Learner
-from ccmem.app.text import counted
 from ccmem.core.events import Event
-from ccmem.core.terminal import StatusLine
+from ccmem.core.terminal import StatusLine, counted
 
 LABEL_NAMES = ("label", "class", "target", "state", "mode", "kind", "y")
 
@@ -94,7 +93,3 @@ class ProgressLine:
         if last is not None:
             text += f"  last: {str(last).partition(' at ')[0]} at row {last.step:,}"
         self._line.show(text)
-
-    def clear(self) -> None:
-        """Erase the line."""
-        self._line.clear()

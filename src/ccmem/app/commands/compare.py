@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.app.learner import Learner
-from ccmem.app.text import printable
+from ccmem.core.terminal import printable
 from ccmem.core.typing import FloatArray
 from ccmem.models._blocks import BlockMemory
 

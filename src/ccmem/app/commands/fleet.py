@@ -16,8 +16,7 @@ from ccmem import registry
 from ccmem.app.commands._models import build_model, class_name, refuse_changes
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL
-from ccmem.app.text import counted, printable
-from ccmem.core.terminal import StatusLine
+from ccmem.core.terminal import StatusLine, counted, printable
 from ccmem.core.times import format_time
 from ccmem.fleet import local, tables
 from ccmem.fleet.answers import predict
@@ -43,9 +42,7 @@ def _learn(args: argparse.Namespace) -> int:
 
         runner = on_dask(args.dask, args.workers)
     else:
-        from ccmem.fleet.processes import on_processes
-
-        runner = on_processes(args.workers or os.cpu_count() or 1)
+        runner = local.on_processes(args.workers or os.cpu_count() or 1)
     with runner as run_tasks:
         limits: Any = {"late": args.late, "skip_bad": args.on_bad_row == "skip", "round_rows": args.round_rows}
         report = local.learn(store, args.sources, run_tasks, told=progress.show, **limits)

@@ -15,14 +15,13 @@ from ccmem.app.alerts import Alerts
 from ccmem.app.commands._learn_text import ProgressLine, sentence
 from ccmem.app.commands._models import build_model, model_name, outside_classes, refuse_changes, refuse_overlap
 from ccmem.app.events_file import EventsFile
-from ccmem.app.happenings import RowPlaces, event_lines, event_record
+from ccmem.app.happenings import event_lines, event_record, place_of
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL, reading
 from ccmem.app.stopping import StopRequest, ended_by_signals
-from ccmem.app.text import printable
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.events import Event
-from ccmem.core.terminal import StatusLine
+from ccmem.core.terminal import StatusLine, printable
 from ccmem.io.persistence.atomic import locked, remove_leftovers
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.tables import SourceError, reason_for
@@ -164,7 +163,7 @@ class _Run:
 
     def _learn(self) -> None:
         args, learner, stream = self.args, self.learner, self.stream
-        places, bad_before = RowPlaces(), learner.bad_rows
+        bad_before = learner.bad_rows
 
         def on_event(event: Event) -> None:
             self.kinds[event.kind] += 1
@@ -172,20 +171,21 @@ class _Run:
             if self.events is None and self.alerts is None:
                 return
             names = getattr(learner.memory, "block_names_", {})
-            record = {**event_record(event, names, stream.columns), **places.of(event)}
+            record = {**event_record(event, names, stream.columns), **place_of(event, *self.place)}
             if self.events is not None:
                 self.events.write(record)
             if self.alerts is not None and event.changes_block:
                 self.alerts.send(str(event), record)
 
         learner.on_event(on_event)
-        progress = ProgressLine(StatusLine(not args.quiet))
+        line = StatusLine(not args.quiet)
+        progress = ProgressLine(line)
         try:
             for chunk in stream.chunks_read_ahead(args.max_rows, _IDLE_SECONDS):
                 cut_off = chunk is not None and not chunk.ended and self.stop.number is not None
                 if chunk is not None and len(chunk.X) and not cut_off:  # Ctrl-C may cut off the last line of a pipe
                     assert stream.columns is not None
-                    places.enter(chunk, learner.steps)
+                    self.place = chunk, learner.steps
                     self.whole = False
                     learner.learn(chunk, stream.columns)
                     self.whole = True
@@ -205,7 +205,7 @@ class _Run:
                     return
         finally:
             learner.bad_rows = bad_before + stream.bad_rows
-            progress.clear()
+            line.clear()
             self.ended_at = time.monotonic()
 
     def _save(self) -> None:

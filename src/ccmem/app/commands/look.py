@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.app.options import reading
-from ccmem.app.text import counted, printable
+from ccmem.core.terminal import counted, printable
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.schema import such_as

@@ -36,7 +36,7 @@ from ccmem.io.streams.tables import (
     excluded,
     growing,
 )
-from ccmem.io.streams.timing import Timing
+from ccmem.io.streams.timestamps import Timing
 
 _MOST_ROWS = 65_536
 _MOST_REMEMBERED = 10_000
