@@ -61,12 +61,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _spread(values: Any, places: Any, count: int) -> list[Any]:
-    """Return answers as a list of plain values, with None for rows without an answer."""
-    plain = values.tolist()
-    if len(plain) == count:
-        return list(plain)
-    spread: list[Any] = [None] * count
-    for place, value in zip(places.tolist(), plain, strict=True):
-        spread[place] = value
+def _spread(values: Any, places: Any, count: int) -> Any:
+    """Return answers as plain values, with None for rows without an answer."""
+    spread = np.full(count, None, object)
+    spread[places] = values.tolist()
     return spread
