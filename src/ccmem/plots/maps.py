@@ -150,7 +150,7 @@ def graph(model: Any, X: Any = None, *, colours: Any = None, ax: Any = None, tit
     for a, b in edges:
         ax.plot(*places[[a, b]].T, color=GREY, lw=0.8, zorder=1)
     ax.scatter(*places.T, c=[block_colour(int(group)) for group in groups], s=22, zorder=2)
-    ax.set_aspect("equal" if prototypes.shape[1] == 2 else "auto")
+    ax.set_aspect("equal", adjustable="datalim")
     return without_frame(ax, title)
 
 

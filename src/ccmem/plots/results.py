@@ -62,7 +62,7 @@ def accuracy_chart(
     """Draw the ACC of models (name -> mean, standard deviation) as bars with published values; return the Axes."""
     published = published or {}
     names = list(accuracies)
-    ax = new_axes(ax, 7, 0.36 * len(names) + 1.1)
+    ax = new_axes(ax, 6, 0.34 * len(names) + 1.1)
     means, spreads = zip(*accuracies.values(), strict=True)
     places = np.arange(len(names))[::-1]
     colours = [ORANGE if "tuned" in name else GREEN if "adaptive" in name.lower() else BLUE for name in names]

@@ -27,10 +27,13 @@ th, td { white-space: nowrap; }
 th { background: var(--soft); } tr.first td { border-top: 2px solid var(--line); }
 td.verified, td.better { color: #22763c; } td.missed { color: #b83232; font-weight: 600; }
 figure { margin: 1.6rem 0; overflow-x: auto; } img { max-width: 100%; height: auto; }
-@media (max-width: 40rem) { img { max-width: 40rem; } }
+@media (max-width: 40rem) { img.wide { max-width: 40rem; } }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; font-size: .82rem; }
 details { margin: 1rem 0; } summary { cursor: pointer; }
 """
+
+WIDE = 900
+"""Pixels beyond which a picture is not shrunk to the width of a phone, but scrolled."""
 
 PROTOCOLS_TEXT = """
 <p>There are two protocols; do not mix their figures. <b>paper</b>: the published tables. All tasks share two labels
@@ -104,7 +107,8 @@ def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, 
 
 def _figure(caption: str, png: bytes) -> str:
     data = base64.b64encode(png).decode()
-    picture = f'<img alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
+    size = ' class="wide"' if int.from_bytes(png[16:20], "big") > WIDE else ""  # the header of a PNG begins with it
+    picture = f'<img{size} alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
