@@ -244,3 +244,32 @@ def test_where_there_are_no_locks_learning_goes_on_with_a_warning(
     with pytest.warns(UserWarning, match="has no locks; make sure that one process"), locked(tmp_path / "m"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts open files of Linux")
+def test_locks_that_are_refused_or_come_late_leave_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, handles = lock_name(tmp_path / "m"), Path("/proc/self/fd")
+    before = len(list(handles.iterdir()))
+    os.mkfifo(name)
+    with pytest.raises(FileExistsError), locked(tmp_path / "m"):
+        pass
+    name.unlink()
+    name.write_text("precious")
+    with pytest.raises(FileExistsError), locked(tmp_path / "m"):
+        pass
+    name.unlink()
+    real, tries = atomic.lock, []
+
+    def late(handle: int) -> bool:  # the first time, the holder removes the file between opening and locking
+        tries.append(handle)
+        if len(tries) == 1:
+            name.unlink()
+        return real(handle)
+
+    monkeypatch.setattr(atomic, "lock", late)
+    with locked(tmp_path / "m"), pytest.raises(BusyError), locked(tmp_path / "m"):
+        pass
+    assert len(tries) == 3
+    assert len(list(handles.iterdir())) == before

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ccmem import AdaptiveCCM, CheckpointError, ModalClassifier, from_bytes, load
 from ccmem.core.state import FIRST_JOURNAL_LINES
-from ccmem.io.persistence import checkpoint
+from ccmem.io.persistence import checkpoint, tensorfile
 from forgery import forge, mixed_stream, networks, small_ccm
 from zoo import ALL, estimators, streams
 
@@ -163,3 +163,19 @@ def test_a_memory_of_many_blocks_has_no_space_to_spare_once_it_was_bytes() -> No
     assert len(again._state.blocks) == again.n_blocks_ > 4
     assert again.partial_fit(X[1000:]).to_bytes() == memory.partial_fit(X[1000:]).to_bytes()
     assert again.n_blocks_ == 9
+
+
+@pytest.mark.parametrize("shape", [[-2, -3], [6, True], [6.0], "6", [[6]]])
+def test_shapes_that_cannot_be_are_refused_before_anything_is_allocated(shape: Any) -> None:
+    entry = {"dtype": "F64", "shape": shape, "data_offsets": [0, 48]}
+    with pytest.raises(tensorfile.FormatError, match="array 'a' has impossible sizes"):
+        tensorfile._entry("a", entry)
+
+
+@pytest.mark.parametrize("build", [True, False])
+@pytest.mark.parametrize("model", [{"no": "class"}, [1], "class", None])
+def test_a_checkpoint_holds_a_model_whether_it_is_built_or_not(build: bool, model: Any) -> None:
+    data = b"".join(checkpoint.encode({"model": model}))
+    found = checkpoint.decode(data, build=build)
+    with pytest.raises(CheckpointError, match="it holds no model"):
+        checkpoint.with_model(found, "it", build)

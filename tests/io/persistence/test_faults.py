@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ccmem import ARTC2A, CCM, AdaptiveCCM, CheckpointError, IncrementalWTA, ModalClassifier, load
 from ccmem.io.persistence import tensorfile
-from forgery import forge, loaded, mixed_stream, networks, small_ccm
+from forgery import forge, loaded, mixed_stream, networks, small_ccm, through_file
 
 # Faults -------------------------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ def test_content_that_no_learning_leads_to_is_refused(saved: bytes, tmp_path: Pa
 def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
     X = mixed_stream()
     for estimator, changes in (
-        (ARTC2A(max_units=3, vigilance=0.99), [("max_units", 9), ("max_units", 1), ("max_units", None)]),
+        (ARTC2A(max_units=3, vigilance=0.99), [("max_units", 2), ("max_units", 1), ("vigilance", 2.0)]),
         (IncrementalWTA(n_units=3), [("n_units", 2), ("n_units", 4), ("p", 2**40)]),
     ):
         estimator.partial_fit(X).save(tmp_path / "m")
@@ -191,6 +191,20 @@ def test_bounds_of_the_other_models_are_checked(tmp_path: Path) -> None:
             changed = forge((tmp_path / "m").read_bytes(), change)
             with pytest.raises(CheckpointError):
                 loaded(changed, tmp_path)
+
+
+@pytest.mark.parametrize("bound", [9, 1000, None])
+def test_a_larger_bound_than_the_one_it_learned_with_holds(tmp_path: Path, bound: int | None) -> None:
+    def change(document: Any, arrays: Any, metadata: Any) -> None:
+        document["model"]["parameters"]["max_units"] = bound
+
+    few = ARTC2A(max_units=3, vigilance=0.999).partial_fit(np.eye(4)[:2]).to_bytes()
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    memory = loaded(forge(few, change), tmp_path).partial_fit(X)
+    assert memory.n_units_ <= (bound or 62)
+    assert memory.n_units_ > 3
+    again = through_file(memory).partial_fit(X)
+    assert again.to_bytes() == memory.partial_fit(X).to_bytes()
 
 
 # Fuzzing ------------------------------------------------------------------------------------------------------------
