@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import AdaptiveCCM, DiscriminantClassifier, ModalClassifier
+from ccmem import AdaptiveCCM, DiscriminantClassifier, Gated, ModalClassifier
 from ccmem.core.labels import sorted_union
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
@@ -95,3 +95,52 @@ def test_samples_of_river_models_are_dictionaries_of_finite_numbers() -> None:
                 for call in (model.learn_one, model.predict_one):
                     with pytest.raises(TypeError, match="a dictionary of features"):
                         call(x)
+
+
+WIDTH = np.random.default_rng(1)
+GROUPS = WIDTH.integers(3, size=500)
+CLOUDS = WIDTH.normal(size=(500, 4)) + 4 * np.eye(4)[GROUPS]
+ODD_TABLES = {
+    "constant column": (np.c_[CLOUDS, np.full(500, 7.0)], 0.9),
+    "column that is constant at first": (np.c_[CLOUDS, np.where(np.arange(500) < 250, 0, WIDTH.normal(size=500))], 0.9),
+    "nothing but constants": (np.full((500, 3), 2.0), 0.0),
+    "one column": (GROUPS[:, None] + 0.1 * CLOUDS[:, 3:], 0.9),
+    "one constant": (np.zeros((500, 1)), 0.0),
+    "category codes": (np.c_[WIDTH.integers(5, size=(500, 2)), GROUPS], 0.9),
+    "large codes": (np.c_[CLOUDS, 1e9 * GROUPS], 0.9),
+    "wide range": (CLOUDS * [1e-12, 1e12, 1, 1e6], 0.9),
+    "whole numbers": (np.rint(10 * CLOUDS).astype(int), 0.9),
+    "booleans": (CLOUDS > 2, 0.7),
+}
+
+
+@pytest.mark.parametrize("case", ODD_TABLES)
+@pytest.mark.parametrize("make", [*CLASSIFIERS, lambda: DiscriminantClassifier(forgetting="none"), Gated])
+def test_odd_columns_are_learned(make: Any, case: str) -> None:
+    X, least = ODD_TABLES[case]
+    model = make().partial_fit(X[:400], GROUPS[:400])
+    p = model.predict_proba(X[400:])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert p.min() >= 0
+    assert np.mean(model.predict(X[400:]) == GROUPS[400:]) >= least
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e308])
+@pytest.mark.parametrize("make", [*CLASSIFIERS, lambda: DiscriminantClassifier(forgetting="none"), Gated])
+def test_infinite_values_are_refused_by_place(make: Any, value: float) -> None:
+    X = CLOUDS.copy()
+    X[3, 1] = value
+    with pytest.raises(ValueError, match="at row 3, column 1"):
+        make().partial_fit(X, GROUPS)
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_columns_that_appear_later_were_zero_before(make: Any) -> None:
+    pytest.importorskip("river")
+    from ccmem.river import MemoryClassifier
+
+    model = MemoryClassifier(make())
+    for i, (x, y) in enumerate(zip(CLOUDS[:400], GROUPS[:400].tolist(), strict=True)):
+        model.learn_one(dict(enumerate(x[: 2 if i < 200 else 4].tolist())), y)
+    answers = [model.predict_one(dict(enumerate(x.tolist()))) for x in CLOUDS[400:]]
+    assert np.mean(answers == GROUPS[400:]) > 0.85

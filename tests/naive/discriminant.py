@@ -39,7 +39,10 @@ def naive(
                 step = now.mean(0) - before.mean(0)
                 scatter += np.outer(step, step) * len(before) * len(now) / (len(before) + len(now))
             A[c] = largest(A[c] + scatter)
-    B = (1 - own_share) * W + ridge * s2 * np.eye(d) if s2 > 0 else np.eye(d)
+    sizes = np.abs(X).max(axis=0) ** 2  # fewer than 32 columns have units of their own
+    R = np.where(np.diag(W) > 1e-14 * sizes, np.diag(W), 1e-4 * sizes)
+    R[sizes == 0] = s2
+    B = (1 - own_share) * W + ridge * np.diag(R) if s2 > 0 else np.eye(d)
     found = np.empty((len(Q), n_classes))
     for c in range(n_classes):
         S = B + own_share * A[c] / ((codes == c).sum() + n_axes)

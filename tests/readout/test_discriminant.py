@@ -149,10 +149,26 @@ def test_one_sample_one_class_and_no_spread():
 
 def test_large_offsets_and_scales_do_no_harm():
     X, y = rows(300, 5)
-    expected = Sums(3).fit(X, y).predict(X)
     for scale, shift in ((1.0, 1e3), (1e-6, 0.0), (1e6, 1e7)):
-        moved = (X.astype(np.float64) + shift) * scale
+        moved = ((X.astype(np.float64) + shift) * scale).astype(np.float32)
+        left = moved.astype(np.float64) / scale - shift  # single precision rounds the last to whole numbers
+        expected = Sums(3).fit(left, y).predict(left)
         assert np.mean(Sums(3).fit(moved, y).predict(moved) == expected) >= 0.99
+
+
+def test_many_columns_in_different_units_are_told_from_pixels():
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=2000)
+    X = 0.7 * rng.normal(size=(5, 48))[y] + rng.normal(size=(2000, 48))
+    same, mixed = (
+        np.mean(DiscriminantClassifier().fit(rows[:1000], y[:1000]).predict(rows[1000:]) == y[1000:])
+        for rows in (X, X * 10.0 ** rng.uniform(-4, 4, 48))
+    )
+    assert same > 0.98
+    assert mixed > 0.98
+    assert _sums.share_unit(np.r_[np.ones(40), 0, 0.3])
+    assert not _sums.share_unit(np.r_[np.ones(40), np.full(40, 1e3)])
+    assert not _sums.share_unit(np.ones(31))
 
 
 def test_probabilities_are_calibrated():
@@ -209,7 +225,7 @@ def test_parameters_of_the_rule_may_change_those_of_the_shape_may_not():
 def test_floats_are_counted():
     X, y = rows(d=10)
     clf = Sums(4, buffer_rows=8).fit(X, y)
-    assert clf.n_floats_ == 3 + 3 * 5 * 10 + 55 + 80 + 8 + 2 + 4
+    assert clf.n_floats_ == 3 + 3 * 5 * 10 + 55 + 10 + 80 + 8 + 2 + 4
     assert clf.working_floats_ > 3 * 5 * 10 + 55
 
 

@@ -15,6 +15,7 @@ from scipy.linalg import lapack
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.discriminant import EQUAL
+from ccmem.models.adaptive.coordinates import FEW_COLUMNS, SHARED_UNIT
 from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays
 from ccmem.readout.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
@@ -29,6 +30,8 @@ _STALE = 1 / 8
 """Rows of a class that may wait in the buffer, relative to those in the sums: predictions use the sums."""
 _ENOUGH = 1 / 4
 """Smallest part of the buffer that updates the temperature."""
+_EMPTY = 1e-12
+"""Largest magnitude, relative to that of all columns, below which a column counts as always 0."""
 _FADES = 0.75
 """Decay factor of the temperature's precision at each update."""
 _MATURE = 0.25
@@ -47,6 +50,8 @@ class Sums(NamedTuple):
     """Per class its mean, then n_axes scaled axes v; the sum of v v' approximates the scatter of the class."""
     scatter: FloatArray
     """Sum over all rows of (x - mean of its class)(x - mean of its class)', packed."""
+    sizes: FloatArray
+    """Largest magnitude in every column."""
     buffer: FloatArray
     buffer_codes: IntArray
     calibration: FloatArray
@@ -70,6 +75,7 @@ class Sums(NamedTuple):
             counts=np.zeros(0, np.int64),
             classes=np.zeros((0, 1 + n_axes, d), np.float32),
             scatter=packed_zeros(d),
+            sizes=np.zeros(d, np.float32),
             buffer=np.zeros((buffer_rows, d), np.float32),
             buffer_codes=np.zeros(buffer_rows, np.int64),
             calibration=np.zeros(2),
@@ -139,6 +145,7 @@ class Sums(NamedTuple):
             largest_axes(np.concatenate([axes, part]), axes)
             done += more + 1
         add_products(self.scatter, deviations)
+        np.maximum(self.sizes, np.abs(rows).max(axis=0), out=self.sizes)
         self.counters[WAITING] = 0
 
     def copied(self, with_buffer: bool) -> Self:
@@ -147,6 +154,7 @@ class Sums(NamedTuple):
             counts=self.counts.copy(),
             classes=self.classes.copy(),
             scatter=self.scatter.copy(),
+            sizes=self.sizes.copy(),
             counters=self.counters.copy(),
         )
         if with_buffer:
@@ -234,9 +242,17 @@ class Sums(NamedTuple):
             raise ValueError(f"{name}: the buffered rows are damaged")
         if state.counts.min(initial=0) < 0 or state.counts.sum() + waiting != taught:
             raise ValueError(f"{name}: its counts do not add up")
+        if (state.sizes < 0).any():
+            raise ValueError(f"{name}: its largest magnitudes are negative")
         if (state.scatter[diagonal(state.buffer.shape[1])] < 0).any():
             raise ValueError(f"{name}: its scatter has negative variances")
         return state
+
+
+def share_unit(sizes: FloatArray) -> bool:
+    """Return True if columns share a unit, as pixels do, judged by the spread of their largest magnitudes."""
+    logarithms = np.log10(sizes[sizes > 0])
+    return len(sizes) >= FEW_COLUMNS and (not len(logarithms) or float(logarithms.std()) < SHARED_UNIT)
 
 
 def largest_axes(rows: FloatArray, axes: FloatArray) -> None:
@@ -282,7 +298,8 @@ def make_rule(state: Sums, own_share: float, ridge: float) -> Rule:
     n_classes, n_axes, d = len(counts), classes.shape[1] - 1, classes.shape[2]
     total = max(int(counts.sum()), 1)
     centre = (counts @ classes[:, 0].astype(np.float64) / total).astype(np.float32)
-    spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge)
+    sizes = np.where(state.sizes > _EMPTY * state.sizes.max(), state.sizes, np.float32(0))
+    spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge, None if share_unit(sizes) else sizes)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
     known, at_once = np.flatnonzero(counts), max(1, _FLOATS_AT_ONCE // classes[0].size)
     for begin in range(0, len(known), at_once):

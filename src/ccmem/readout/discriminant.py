@@ -5,7 +5,7 @@ For rows x with label c, d columns, and all sums over the rows seen so far:
     m_c    = mean of the rows of class c                            n_c of them, n in all
     W      = sum over classes of (x - m_c)(x - m_c)' / n            one covariance for all classes: d (d + 1) / 2 floats
     V_c    = the n_axes largest axes of (x - m_c)(x - m_c)'         per class; V_c'V_c approximates its scatter
-    B      = (1 - own_share) W + ridge trace(W) / d I
+    B      = (1 - own_share) W + ridge R                            R: trace(W) / d I, or the diagonal of W
     S_c    = B + own_share V_c'V_c / (n_c + n_axes)                 with few rows, B alone
     g_c(x) = (x - m_c)' S_c^-1 (x - m_c) + log det S_c              the class with the smallest score wins
     p_c(x) ~ exp(-g_c(x) / (2 T))
@@ -16,7 +16,8 @@ dropped each time the buffer is added. S_c is never formed: by Woodbury's identi
 B^-1 m_c and n_axes others per class. Rows wait in a buffer, and predictions use the sums without it: at most
 ``buffer_rows`` rows wait, and of every class at most an eighth of the number of its rows in the sums. All classes have
 equal prior probability. T is learned online: from time to time rows are scored before they are learned, and T moves
-towards the minimum of their log loss. A class of one sample has the shared covariance; if all variances are 0, the
+towards the minimum of their log loss. The diagonal of W is used where columns do not share a unit
+(:mod:`ccmem.models.adaptive.coordinates`). A class of one sample has the shared covariance; if all variances are 0, the
 nearest mean wins. This is regularised discriminant analysis (Friedman, 1989) with low-rank class covariances; it
 involves no competition.
 
@@ -72,7 +73,7 @@ class DiscriminantClassifier(CountingClassifier):
         Weight of a class's covariance; the rest is the weight of the shared covariance. 0 gives linear discriminant
         analysis.
     ridge : float, default=0.02
-        Fraction added to every variance: of that variance if columns are few, otherwise of the mean variance.
+        Fraction added to every variance: of that variance or, if columns share a unit, of the mean variance.
     buffer_rows : int, default=64
         Maximum number of rows that are added to the sums together; predictions do not use rows that wait. Small buffers
         are slower.

@@ -20,6 +20,9 @@ _FORM: dict[str, Any] = {"uplo": b"L", "transr": b"N"}
 _ROUNDING = 1e-6
 """Smallest ridge per column that keeps a matrix positive definite despite rounding in single precision."""
 
+_NO_SPREAD, _CONSTANT = 1e-14, 1e-4
+"""Variance that may be rounding, and variance that stands for it, relative to the squared magnitude of the column."""
+
 
 @contextmanager
 def on_one_thread() -> Iterator[None]:
@@ -47,19 +50,28 @@ def add_products(matrix: FloatArray, rows: FloatArray) -> None:
     lapack.ssfrk(rows.shape[1], len(rows), 1.0, rows.T, 1.0, matrix, trans=b"N", overwrite_c=1, **_FORM)
 
 
-def factor_covariance(scatter: FloatArray, n: int, count: int, share: float, ridge: float) -> float:
-    """Replace a sum of ``count`` products by the Cholesky factor L of share C / s^2 + ridge I; return s.
+def factor_covariance(
+    scatter: FloatArray, n: int, count: int, share: float, ridge: float, sizes: FloatArray | None = None
+) -> float:
+    """Replace a sum of ``count`` products by the Cholesky factor L of share C / s^2 + ridge R; return s.
 
-    C is the covariance, s^2 its mean variance. If the variance is 0, L is the identity and s is 1.
+    C is the covariance and s^2 its mean variance. R is the identity; with ``sizes``, the largest magnitudes of the
+    columns, its diagonal is that of C / s^2. If the variance is 0, L is the identity and s is 1.
     """
     places = diagonal(n)
-    variance = float(scatter[places].astype(np.float64).sum()) / (max(count, 1) * n)
+    variances = scatter[places].astype(np.float64) / max(count, 1)
+    variance = float(variances.mean())
     if not variance > 0:
         scatter[:] = 0
         scatter[places] = 1
         return 1.0
     scatter *= np.float32(share / (count * variance))
-    scatter[places] += np.float32(max(ridge, _ROUNDING * n))
+    scales = np.ones(n)
+    if sizes is not None:
+        squares = sizes.astype(np.float64) ** 2
+        np.divide(np.where(variances > _NO_SPREAD * squares, variances, _CONSTANT * squares), variance, out=scales)
+        scales[squares == 0] = 1.0
+    scatter[places] += (max(ridge, _ROUNDING * n) * scales).astype(np.float32)
     lapack.spftrf(n, scatter, overwrite_a=1, **_FORM)
     return float(np.sqrt(variance))
 
