@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.codes import COLUMN_BACK, COLUMN_LOST
-from ccmem.core.typing import FloatArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.kernels.journal import note
 from ccmem.models.adaptive.state import (
@@ -134,13 +134,15 @@ def describe(
 
 
 @kernel_in_place
-def finish(state: Any, missing: bool | None, repeated: int, batch: float) -> None:
+def finish(
+    stream: FloatArray, gaps: FloatArray, readings: FloatArray, missing: bool | None, repeated: int, batch: float
+) -> None:
     """Replace the sums of a full batch by its features.
 
     A column with less than half a batch of readings repeats a batch of the ring, that in slot
     ``repeated``, while its sums wait for more in ``gaps``.
     """
-    stream, gaps, readings, last = state.stream, state.gaps, state.scratch[0], BATCHES + 3 * repeated
+    last = BATCHES + 3 * repeated
     for j in range(stream.shape[1]):
         readings[j] = batch
     if missing is not None and gaps.shape[0] > 0:
@@ -179,9 +181,8 @@ def row_of(age: int, latest: int) -> int:
 
 
 @kernel_in_place
-def hear(state: Any, batch: float) -> None:
+def hear(counters: IntArray, stream: FloatArray, block: FloatArray, gaps: FloatArray, batch: float) -> None:
     """Let columns that the block in use has never had a reading of begin with the newest batch."""
-    stream, block, gaps = state.stream, state.blocks[state.counters[POINTER]], state.gaps
     for j in range(stream.shape[1]):
         if block[NOISE, j] >= 0.0 or (gaps.shape[0] > 0 and gaps[HEARD, j] == 0.0):
             continue
@@ -199,8 +200,8 @@ def hear(state: Any, batch: float) -> None:
             stream[BATCHES + 3 * slot + 2, j] = stream[FOURTHS, j]
         block[NOISE, j] = stream[SQUARES, j] * stream[SQUARES, j] / batch
         block[NOISE + 1, j] = stream[FOURTHS, j]
-        state.counters[AGE] = min(state.counters[AGE], 1)  # a reference of one batch
-        state.counters[WATCHED] = min(state.counters[WATCHED], RING)  # and a noise of one batch
+        counters[AGE] = min(counters[AGE], 1)  # a reference of one batch
+        counters[WATCHED] = min(counters[WATCHED], RING)  # and a noise of one batch
 
 
 @kernel_in_place

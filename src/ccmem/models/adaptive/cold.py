@@ -17,7 +17,7 @@ from ccmem.core.allocation import grown
 from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
-from ccmem.models.adaptive.coordinates import measure_scatter
+from ccmem.models.adaptive.coordinates import COLUMNS, scatter_of
 from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
 from ccmem.models.adaptive.state import (
     AGE,
@@ -27,6 +27,7 @@ from ccmem.models.adaptive.state import (
     BATCHES,
     BEGAN,
     BLOCKS,
+    COORDINATES,
     COUNT,
     DRIFT,
     EVIDENCE,
@@ -42,6 +43,7 @@ from ccmem.models.adaptive.state import (
     READINGS,
     REFERENCE,
     RING,
+    SCATTER,
     SIZE,
     STATUS,
     SUM,
@@ -289,7 +291,8 @@ def _use(state: Any, settings: Any, block: int) -> None:
     if len(state.gaps):
         counters[KEPT] = counters[WAITING] = 0
     list_members(state)
-    measure_scatter(state, settings)
+    by_distance = bool(counters[COORDINATES] == COLUMNS)
+    state.scalars[SCATTER] = scatter_of(state.columns, state.blocks[block], settings.batch, by_distance)
 
 
 def list_members(state: Any) -> None:

@@ -292,7 +292,7 @@ def begin_in_columns(state: Any, settings: Any) -> None:
     counters[COORDINATES] = COLUMNS
     set_inverse(state, settings)
     for block in range(counters[BLOCKS]):
-        variance, square = moments(state, settings, block, False)
+        variance, square = moments(columns, state.blocks[block], settings.batch, False)
         length = state.prototypes.dtype.type(math.sqrt(variance + square))
         for unit in range(counters[UNITS]):
             if state.unit_blocks[unit] == block:
@@ -301,26 +301,22 @@ def begin_in_columns(state: Any, settings: Any) -> None:
 
 
 @kernel_in_place
-def moments(state: Any, settings: Any, block: Any, scaled: bool) -> tuple[float, float]:
+def moments(columns: FloatArray, block: FloatArray, batch: int, scaled: bool) -> tuple[float, float]:
     """Return variance and squared level of a block, summed over its columns (``scaled``: in units of their spread)."""
-    rows, variance, square = state.blocks[block], 0.0, 0.0
-    for j in range(rows.shape[1]):
-        if rows[NOISE, j] >= 0.0:
-            weight = state.columns[INVERSE, j] * state.columns[INVERSE, j] if scaled else 1.0
-            variance += weight * (settings.batch * rows[NOISE, j] + rows[SWAY, j])
-            square += weight * rows[LEVEL, j] * rows[LEVEL, j]
+    variance = square = 0.0
+    for j in range(block.shape[1]):
+        if block[NOISE, j] >= 0.0:
+            weight = columns[INVERSE, j] * columns[INVERSE, j] if scaled else 1.0
+            variance += weight * (batch * block[NOISE, j] + block[SWAY, j])
+            square += weight * block[LEVEL, j] * block[LEVEL, j]
     return variance, square
 
 
 @kernel_in_place
-def measure_scatter(state: Any, settings: Any) -> None:
-    """Estimate the scatter of rows in the block in use: their mean squared distance from the mean.
+def scatter_of(columns: FloatArray, block: FloatArray, batch: int, by_distance: bool) -> float:
+    """Return the estimated scatter of rows in a block: their mean squared distance from the mean.
 
     For directions, this is the variance over the mean square of rows.
     """
-    counters, scalars = state.counters, state.scalars
-    if counters[COORDINATES] == COLUMNS:
-        scalars[SCATTER] = moments(state, settings, counters[POINTER], True)[0]
-    else:
-        variance, square = moments(state, settings, counters[POINTER], False)
-        scalars[SCATTER] = variance / max(variance + square, TINY)
+    variance, square = moments(columns, block, batch, by_distance)
+    return variance if by_distance else variance / max(variance + square, TINY)

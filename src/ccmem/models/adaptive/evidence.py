@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.state import COUNT, MEAN, VARIANCE
@@ -30,14 +32,16 @@ def bayes_factor(z2: float, nu: float, prior_scale: float) -> float:
 
 
 @kernel_apart
-def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatArray, prior_scale: float) -> None:
+def bayes_factors(
+    m: int, begin: int, out: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatArray, prior_scale: float
+) -> None:
     """Fill ``out`` with Bayes factors by series whose relative error is below 1e-6; -1 where the series do not hold.
 
     Logarithm and exponential of the C library would take longer than all the rest of the rule. A column without
     readings (negative ``noise``) has the factor 1.
     """
     inverse, half = 1.0 / (1.0 + prior_scale), 0.5 * math.log(1.0 + prior_scale)
-    for j in range(out.shape[0]):
+    for j in range(m):
         s = z2[j] * (1.0 - inverse) / (2.0 * nu[j] + z2[j] * (1.0 + inverse))
         q = s * s
         evidence = (nu[j] + 1.0) * s * (1.0 + q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q / 9.0)))) - half
@@ -46,19 +50,19 @@ def bayes_factors(out: FloatArray, z2: FloatArray, nu: FloatArray, noise: FloatA
         power *= power
         power *= power
         factor = power * power if max(5.0 * s, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
-        out[j] = factor if noise[j] >= 0.0 else 1.0
+        out[j] = factor if noise[np.uint64(begin + j)] >= 0.0 else 1.0
 
 
 @kernel_in_place
 def totals(
-    factors: FloatArray, z2: FloatArray, nu: FloatArray, share: float, prior_scale: float
+    m: int, factors: FloatArray, z2: FloatArray, nu: FloatArray, share: float, prior_scale: float
 ) -> tuple[float, float]:
     """Return sum and log mixture of Bayes factors; ``share`` is that of columns expected to change."""
     rest, total, mixture, product = 1.0 - share, 0.0, 0.0, 1.0
-    for j in range(factors.shape[0]):
+    for j in range(m):
         if factors[j] < 0.0:
             factors[j] = bayes_factor(z2[j], nu[j], prior_scale)
-    last = factors.shape[0] - factors.shape[0] % 4
+    last = m - m % 4
     for j in range(0, last, 4):  # four at a time: a single chain of products would wait for each
         a, b, c, d = factors[j], factors[j + 1], factors[j + 2], factors[j + 3]
         total += (a + b) + (c + d)
@@ -66,7 +70,7 @@ def totals(
         if product > 1e150 or product < 1e-250:
             mixture += math.log(product)
             product = 1.0
-    for j in range(last, factors.shape[0]):
+    for j in range(last, m):
         total += factors[j]
         product *= rest + share * factors[j]
     return total, mixture + math.log(product)

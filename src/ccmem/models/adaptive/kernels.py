@@ -61,7 +61,7 @@ def learn_rows(
         if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
             break
         x, heard = X[r], True
-        scale, matched = match_row(state, X, r)
+        scale, matched = match_row(X, r, state.prototypes, counters, state.members, state.scores)
         if scale == 0.0 and has_gap(x):
             if missing is None or state.gaps.shape[0] == 0:
                 break

@@ -6,8 +6,6 @@ the comparison up to the error of a level. Only the nearest blocks are then comp
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
@@ -57,14 +55,13 @@ def nearest_blocks(ranks: FloatArray, current: int) -> IntArray:
 
 
 @kernel_in_place
-def another_is_nearer(state: Any) -> bool:
+def another_is_nearer(counters: IntArray, blocks: FloatArray, stream: FloatArray, scratch: FloatArray) -> bool:
     """True if the levels of the latest batches are nearer to some stored block than to the home of the block in use.
 
     A quick selection before the comparison of all blocks, which takes longer than learning a thousand rows.
     """
-    counters, stream, scratch = state.counters, state.stream, state.scratch
     columns, home = stream.shape[1], 0.0
-    own = state.blocks[counters[POINTER]]
+    own = blocks[counters[POINTER]]
     for f in range(2):
         for j in range(columns):
             total = 0.0
@@ -73,7 +70,7 @@ def another_is_nearer(state: Any) -> bool:
             scratch[f, j] = total / RING
             home += apart(scratch[f, j], stream[HOME + f, j], own[NOISE + f, j], own[SWAY + f, j])
     for k in range(counters[BLOCKS]):
-        distance, block, at = 0.0, state.blocks[k], 0
+        distance, block, at = 0.0, blocks[k], 0
         while distance < home and at < 2 * columns:  # most blocks are further away in the first column
             f, j = at // columns, at % columns
             distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])

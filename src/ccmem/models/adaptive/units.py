@@ -64,23 +64,28 @@ def accepts(votes: IntArray | None, unit: int, label: int, refusing: bool) -> bo
 
 
 @kernel_in_place
-def match_row(state: Any, X: FloatArray, row: int) -> tuple[float, bool]:
+def match_row(
+    X: FloatArray, row: int, prototypes: FloatArray, counters: IntArray, members: IntArray, scores: FloatArray
+) -> tuple[float, bool]:
     """Return 1 / |x| of a row; True if ``scores`` were computed in the same pass, as for contiguous units."""
-    counters, members, size = state.counters, state.members, state.counters[SIZE]
+    size = counters[SIZE]
     competes = counters[COORDINATES] != COLUMNS and counters[ALARM] == 0 and counters[DOUBT] == 0
     if not competes or size == 0 or members[size - 1] - members[0] != size - 1:
         return scale_of(dot(X[row], X[row])), False
     first, backwards = members[0], counters[SEEN] % 2 == 1
-    return scale_of(dots_and_square(state.prototypes, first, first + size, X, row, backwards, state.scores)), True
+    return scale_of(dots_and_square(prototypes, first, first + size, X, row, backwards, scores)), True
 
 
 @kernel_in_place
-def match_members(state: Any, x: FloatArray, scale: float, matched: bool) -> float:
+def match_members(
+    x: FloatArray, scale: float, matched: bool, prototypes: FloatArray, counters: IntArray, members: IntArray,
+    scores: FloatArray, inverse: FloatArray,
+) -> float:  # fmt: skip
     """Complete ``scores``: similarities of a row and the units of the block in use; return that of equal vectors."""
-    size, members, scores, prototypes = state.counters[SIZE], state.members, state.scores, state.prototypes
-    if state.counters[COORDINATES] == COLUMNS:
+    size = counters[SIZE]
+    if counters[COORDINATES] == COLUMNS:
         for k in range(size):
-            scores[k] = -0.5 * squared_apart(state.columns[INVERSE], prototypes[members[k]], x)
+            scores[k] = -0.5 * squared_apart(inverse, prototypes[members[k]], x)
         return 0.0
     for k in range(size):
         scores[k] = (scores[k] if matched else dot(prototypes[members[k]], x)) * scale
@@ -100,7 +105,8 @@ def place(
     counters = state.counters
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
     closest, nearest, match, nearest_match, rank = best, best, -np.inf, -np.inf, -np.inf
-    equal = match_members(state, x, scale, matched)
+    inverse = state.columns[INVERSE]
+    equal = match_members(x, scale, matched, state.prototypes, counters, state.members, state.scores, inverse)
     for k in range(counters[SIZE]):
         unit, similarity = state.members[k], state.scores[k]
         if similarity > nearest_match:
@@ -115,7 +121,7 @@ def place(
     if refused:
         best, match = nearest, nearest_match
     unit = best
-    if may_open(state, settings, closest, equal - match, refused):
+    if may_open(counters, state.wins, state.scalars[SCATTER], settings, closest, equal - match, refused):
         unit = open_slot(state, settings, x, scale)
     elif counters[COORDINATES] == COLUMNS:
         hebbian_move(state.prototypes[best], x, state.rates[best])
@@ -139,10 +145,11 @@ def rate_after(learning_rate: float, wins: int) -> float:
 
 
 @kernel_in_place
-def may_open(state: Any, settings: Any, closest: int, far: float, refused: bool) -> bool:
+def may_open(
+    counters: IntArray, wins: IntArray, scatter: float, settings: Any, closest: int, far: float, refused: bool
+) -> bool:
     """True if a sample this ``far`` from the closest unit gets a slot of its own."""
-    counters, bound = state.counters, settings.max_units
-    size, scatter = counters[SIZE], state.scalars[SCATTER]
+    bound, size = settings.max_units, counters[SIZE]
     if bound > 0 and counters[UNITS] == bound:
         if size >= max(1, bound // counters[BLOCKS]):
             return False
@@ -152,7 +159,7 @@ def may_open(state: Any, settings: Any, closest: int, far: float, refused: bool)
         return True
     if far <= settings.spacing * scatter + _ROUNDING:
         return False
-    return size < settings.n_slots or state.wins[closest] * far > settings.growth * scatter
+    return size < settings.n_slots or wins[closest] * far > settings.growth * scatter
 
 
 @kernel_in_place

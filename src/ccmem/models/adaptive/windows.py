@@ -17,19 +17,32 @@ _MOST_APART = 1e6
 
 
 @kernel_apart
+def clear(
+    m: int, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
+    higher: FloatArray,
+) -> None:  # fmt: skip
+    """Begin a window of no batches."""
+    for j in range(m):
+        total[j] = error[j] = 0.0
+        low[j] = lower[j] = np.inf
+        high[j] = higher[j] = -np.inf
+
+
+@kernel_apart
 def extend(
-    total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray, higher: FloatArray,
-    values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
+    m: int, begin: int, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
+    higher: FloatArray, values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
 ) -> None:  # fmt: skip
     """Add a batch to a window: its deviation from a level, its error variance, and the two extremes on each side."""
-    for j in range(total.shape[0]):
-        x = values[j] - level[j]
+    for j in range(m):
+        k = np.uint64(begin + j)
+        x = values[k] - level[k]
         high[j] = max(high[j], min(higher[j], x))
         higher[j] = max(higher[j], x)
         low[j] = min(low[j], max(lower[j], x))
         lower[j] = min(lower[j], x)
         total[j] += x
-        error[j] += errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
+        error[j] += errors[k] * errors[k] * squared if squared > 0.0 else errors[k]
 
 
 @kernel_in_place
@@ -115,16 +128,15 @@ def compare(
         i += 1
     total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
     first, drift, zero, nu, factors = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10]
+    for j in range(columns):
+        zero[j] = 0.0
     for f in range(2):
         row = DRIFT + MEASURED * f
         scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i)
-        for j in range(columns):
-            total[j] = error[j] = zero[j] = 0.0
-            low[j] = lower[j] = np.inf
-            high[j] = higher[j] = -np.inf
+        clear(columns, total, error, low, lower, high, higher)
         for k in range(n):
             values, errors, squared = batches[k, f], batches[k, f + 1], (1.0 - f) / settings.batch
-            extend(total, error, low, lower, high, higher, values, errors, zero, squared)
+            extend(columns, 0, total, error, low, lower, high, higher, values, errors, zero, squared)
         for k in range(blocks.shape[0]):
             level, age = blocks[k, LEVEL + f], max(ages[k], 1.0)
             at = stream[REFERENCE + f] if k == own else level
@@ -150,8 +162,8 @@ def compare(
                 z2[k, f, j] /= moved
                 variance[k, f, j] *= moved
                 nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched)
-            bayes_factors(factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
-            some, product = totals(factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
+            bayes_factors(columns, 0, factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
+            some, product = totals(columns, factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
             every += some
             mixture += product
         found[k] = combined(
