@@ -11,7 +11,7 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS, STRICT
-from ccmem.paper.report.tables import Section, figure, mean_and_std
+from ccmem.paper.report.tables import Section, cells, figure, mean_matrix, statistics
 
 HEAD = ("model", "given", "floats held", "ACC strict", "BWT strict", "ACC paper", "µs a sample", "trials")
 REGIMES = ("one pass", "own", "all data")
@@ -59,20 +59,18 @@ def contenders(result: Mapping[str, Any]) -> list[Contender]:
 
 def _contender(name: str, row: Mapping[str, Any]) -> Contender:
     trials, facts = list(row["trials"].values()), row["standing"]
-    every = {p: [trial["protocols"][p] for trial in trials if p in trial["protocols"]] for p in PROTOCOLS}
-    cells = {protocol: found for protocol, found in every.items() if found}  # some trials have one protocol only
-    matrices = {p: np.mean([np.array(cell["R"], np.float64) for cell in found], axis=0) for p, found in cells.items()}
+    ran = [protocol for protocol in PROTOCOLS if cells(row, protocol)]  # some trials have one protocol only
     return Contender(
         name=name,
         title=row["title"],
         family_title=facts["title"],
         **{key: facts[key] for key in ("family", "regime", "told", "budget", "ours")},
         floats=max(trial["floats"] for trial in trials),
-        accuracy={p: mean_and_std([cell["metrics"]["ACC"] for cell in found]) for p, found in cells.items()},
-        transfer={p: mean_and_std([cell["metrics"]["BWT"] for cell in found]) for p, found in cells.items()},
-        over_time={protocol: np.nanmean(R, axis=1) for protocol, R in matrices.items()},
+        accuracy={protocol: statistics(row, protocol, "ACC") for protocol in ran},
+        transfer={protocol: statistics(row, protocol, "BWT") for protocol in ran},
+        over_time={protocol: np.nanmean(mean_matrix(row, protocol), axis=1) for protocol in ran},
         microseconds=_quickest([trial["microseconds"] for trial in trials]),
-        n_trials="/".join(str(count) for count in dict.fromkeys(len(found) for found in reversed(cells.values()))),
+        n_trials="/".join(dict.fromkeys(str(len(cells(row, protocol))) for protocol in reversed(ran))),
     )
 
 
@@ -87,9 +85,9 @@ def at_equal_memory(result: Mapping[str, Any]) -> Section:
     found: list[tuple[str, ...]] = []
     for one in sorted(contenders(result), key=lambda one: REGIMES.index(one.regime)):
         measured = (one.accuracy.get(STRICT), one.transfer.get(STRICT), one.accuracy.get(PAPER))
-        cells = ("not run" if value is None else figure(*value, alone="") for value in measured)
+        figures = ("not run" if value is None else figure(*value, alone="") for value in measured)
         cost = f"{one.microseconds:.0f}" if one.microseconds >= 10 else f"{one.microseconds:.1f}"
-        found.append((one.title + " (ours)" * one.ours, one.told, f"{one.floats:,}", *cells, cost, one.n_trials))
+        found.append((one.title + " (ours)" * one.ours, one.told, f"{one.floats:,}", *figures, cost, one.n_trials))
     title = f"{result['dataset']['title']}, at equal memory"
     return Section(title, (), [([HEAD, *found], "")] if found else [])
 
@@ -109,18 +107,18 @@ def by_budget(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
         at = {one.budget: one for one in found if one.family == family}
         one = next(iter(at.values()))
         told = ", told tasks" if one.regime == "own" and "told" not in one.family_title else ""
-        cells = []
+        shown = []
         for name, floats in budgets.items():
             if floats in at:
-                cells.append(f"{at[floats].accuracy[STRICT][0]:.3f}")
+                shown.append(f"{at[floats].accuracy[STRICT][0]:.3f}")
             elif name in facts.get(family, {}).get("too_small", ()) or (None in at and one.floats > floats):
-                cells.append("does not fit")
+                shown.append("does not fit")
             else:
-                cells.append("" if None in at else "not run")
+                shown.append("" if None in at else "not run")
         own = f"{one.accuracy[STRICT][0]:.3f} with {one.floats:,}" if None in at else ""
         trials = sorted({int(each.n_trials.split("/")[0]) for each in at.values()})
         counted = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
-        lines.append((f"{one.family_title}{' (ours)' if one.ours else ''}{told}", *cells, own, counted))
+        lines.append((f"{one.family_title}{' (ours)' if one.ours else ''}{told}", *shown, own, counted))
     return lines
 
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from ccmem import plots
 from ccmem.core.events import Event
-from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
 from ccmem.paper.report.comparison_figures import draw_comparison
-from ccmem.paper.report.tables import mean_and_std
+from ccmem.paper.report.tables import cells, mean_matrix, statistics
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, Any]]:
@@ -23,7 +22,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
     about = result["dataset"]
     name = about["name"]
     rows = {n: row for n, row in result["rows"].items() if row["trials"] and row.get("standing") is None}
-    run = [protocol for protocol in PROTOCOLS if any(_has(row, protocol) for row in rows.values())]
+    run = [protocol for protocol in PROTOCOLS if any(cells(row, protocol) for row in rows.values())]
     for protocol in run:  # the first picture shows the accuracies
         yield _accuracies(about, rows, protocol)
     yield from draw_comparison(result)
@@ -41,7 +40,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
             caption = f"Memories after the last task, {which} (first trial).{layout}"
             yield f"{name}-memories{'-tuned' if tuned else ''}", caption, figure
     for protocol in run:
-        matrices = {row["title"]: _mean_matrix(row, protocol) for row in rows.values() if _has(row, protocol)}
+        matrices = {row["title"]: mean_matrix(row, protocol) for row in rows.values() if cells(row, protocol)}
         names = ["/".join(about["class_names"][label] for label in task) for task in about["tasks"]]
         if max(map(len, names)) > 7:
             names = [str(number + 1) for number in range(len(names))]
@@ -57,14 +56,11 @@ def draw(result: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str, An
 def _accuracies(about: Mapping[str, Any], rows: Mapping[str, Any], protocol: str) -> tuple[str, str, Any]:
     printed = experiments.paper().get(about["name"], {}) if protocol == PAPER else {}
     published = {row["title"]: printed[name]["ACC"][0] for name, row in rows.items() if name in printed}
-    bars = {row["title"]: _spread(row, protocol) for row in rows.values() if _has(row, protocol)}
+    found = {row["title"]: statistics(row, protocol, "ACC") for row in rows.values() if cells(row, protocol)}
+    bars = {title: (mean, std or 0.0) for title, (mean, std) in found.items()}
     axes = plots.accuracy_chart(bars, published=published, title=f"{about['title']}, {protocol} protocol")
     caption = f"ACC of every model, {protocol} protocol, with the spread over trials."
     return f"{about['name']}-acc-{protocol}", caption, axes.figure
-
-
-def _has(row: Mapping[str, Any], protocol: str) -> bool:
-    return all(protocol in trial["protocols"] for trial in row["trials"].values())
 
 
 def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> Iterator[tuple[str, Any]]:
@@ -88,14 +84,3 @@ def _kept(name: str, rows: Mapping[str, Any], folder: Path, n_samples: int) -> I
                         rejected=None if rejected is None else np.unpackbits(rejected, count=n_samples).astype(bool),
                     ),
                 )
-
-
-def _spread(row: Mapping[str, Any], protocol: str) -> tuple[float, float]:
-    mean, std = mean_and_std([trial["protocols"][protocol]["metrics"]["ACC"] for trial in row["trials"].values()])
-    return mean, std or 0.0
-
-
-def _mean_matrix(row: Mapping[str, Any], protocol: str) -> FloatArray:
-    matrices = [np.array(trial["protocols"][protocol]["R"], np.float64) for trial in row["trials"].values()]
-    mean: FloatArray = np.mean(matrices, axis=0)
-    return mean

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.core.typing import FloatArray
 from ccmem.paper import experiments
 from ccmem.paper.experiments.protocol import PAPER, PROTOCOLS
 
@@ -75,10 +76,30 @@ class Table(Section):
     lines: tuple[Line, ...]
 
 
+def cells(row: Mapping[str, Any], protocol: str) -> list[Mapping[str, Any]]:
+    """Return the results of the trials of a row that ran under a protocol."""
+    return [trial["protocols"][protocol] for trial in row["trials"].values() if protocol in trial["protocols"]]
+
+
+def statistics(row: Mapping[str, Any], protocol: str, metric: str) -> tuple[float, float | None]:
+    """Return the mean of a metric over the trials and its standard deviation, None for that of a single trial."""
+    return mean_and_std([cell["metrics"][metric] for cell in cells(row, protocol)])
+
+
+def mean_matrix(row: Mapping[str, Any], protocol: str) -> FloatArray:
+    """Return the mean of the task matrices over the trials."""
+    found: FloatArray = np.mean([np.array(cell["R"], np.float64) for cell in cells(row, protocol)], axis=0)
+    return found
+
+
+def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean and the standard deviation, None for the deviation of a single value."""
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """Return the tables of a data set, paper protocol first, as far as they were run."""
-    trials = [trial for row in _rows(result).values() for trial in row["trials"].values()]
-    ran = [protocol for protocol in PROTOCOLS if any(protocol in trial["protocols"] for trial in trials)]
+    ran = [protocol for protocol in PROTOCOLS if any(cells(row, protocol) for row in _rows(result).values())]
     return [table for protocol in ran if (table := _table(result, protocol)).lines]
 
 
@@ -104,8 +125,7 @@ def _table(result: Mapping[str, Any], protocol: str) -> Table:
     lines = [
         _line(name, protocol, row_name, row)
         for row_name, row in rows.items()
-        if (protocol == PAPER or row.get("standing") is None)
-        and any(protocol in trial["protocols"] for trial in row["trials"].values())
+        if (protocol == PAPER or row.get("standing") is None) and cells(row, protocol)
     ]
     if protocol == PAPER:
         lines = _quoted(name, rows) + lines
@@ -130,31 +150,26 @@ def _quoted(dataset: str, run: Mapping[str, Any]) -> list[Line]:
     names = {_reference(name, row) for name, row in run.items()}
     for name, title in experiments.paper()["quoted"].items():
         if name in printed and name not in names:
-            cells = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in printed[name].items())
-            found.append(Line(name, title, cells, 0))
+            quoted = tuple(Cell(metric, None, None, tuple(value), QUOTED) for metric, value in printed[name].items())
+            found.append(Line(name, title, quoted, 0))
     return found
 
 
 def _line(dataset: str, protocol: str, name: str, row: Mapping[str, Any]) -> Line:
     trials = [trial for trial in row["trials"].values() if protocol in trial["protocols"]]
-    cells, reference = [], _reference(name, row)
+    found, reference = [], _reference(name, row)
     for metric in METRICS:
-        mean, std = mean_and_std([trial["protocols"][protocol]["metrics"][metric] for trial in trials])
+        mean, std = statistics(row, protocol, metric)
         printed = experiments.paper().get(dataset, {}).get(reference, {}).get(metric) if protocol == PAPER else None
         verdict = _verdict(dataset, reference, metric, mean, printed[0]) if printed else NONE
-        cells.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
+        found.append(Cell(metric, mean, std, tuple(printed) if printed else None, verdict))
     units = ""
     if "units" in trials[0]:
         units = _range([trial["used_units"] for trial in trials])
         if "blocks" in trials[0]:
             units += f" in {_range([trial['blocks'] for trial in trials])} blocks"
     seconds = float(np.mean([trial["seconds"] for trial in trials]))
-    return Line(name, row["title"], tuple(cells), len(trials), units, seconds)
-
-
-def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean and the standard deviation, None for the deviation of a single value."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Line(name, row["title"], tuple(found), len(trials), units, seconds)
 
 
 def _range(values: list[int]) -> str:
