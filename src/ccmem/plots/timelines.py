@@ -197,7 +197,7 @@ def _draw_alarm(axes: Any, alarm: Any, limit: int | None) -> None:
 def _draw_evidence(axes: Any, memory: Any, evidence: FloatArray | None) -> None:
     """Draw the evidence against its threshold, with a stem per event: linear up to 1, logarithmic beyond."""
     events = [event for event in memory.events_ if event.changes_block]
-    axes.set_yscale("symlog", base=np.e, linthresh=1)
+    axes.set_yscale("symlog", base=np.e, linthresh=1, linscale=1 - 1 / np.e)  # the same slope at 1 from both sides
     if evidence is not None:
         axes.fill_between(*_peaks(np.nan_to_num(evidence)), color=ALARM, linewidth=0.6, alpha=0.45)
     axes.vlines([e.step for e in events], 0, [e.evidence or 1.0 for e in events], color=ALARM, linewidth=2)
