@@ -15,6 +15,7 @@ from ccmem.app.watching.demo import Demo
 from ccmem.app.watching.facts import described
 from ccmem.app.watching.live import Watch, watch
 from ccmem.app.watching.observer import Observer
+from ccmem.app.watching.windows import windows_of
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +47,8 @@ class RunPage:
         first, *others = args.sources
         name = "standard input" if first == "-" else Path(first).name
         title = name + (f" and {len(others)} more" if others else "")
-        more: Any = {"rename": self._rename, "describe": lambda: described(learner)}
+        windows = windows_of(learner)
+        more: Any = {"rename": self._rename, "describe": lambda: {**described(learner), **windows()}}
         observer = Observer(lambda: learner.model, title=title, **more)
         self._watch = Watch(observer, args.port, browser=not args.no_browser)
         print(f"watching at {self._watch.url}", file=sys.stderr, flush=True)

@@ -44,7 +44,7 @@ function usage(card) {
   const now = card.block === known.block, { since } = known, all = card.in_use + (now ? known.rows - since : 0), visits = card.visits + (now ? 1 : 0);
   const text = now ? `${known.finished ? "In use at the end" : "In use"} since ${when(since)} (${span(since, known.rows)})` : card.last ? `Last used ${when(card.last[0])}, for ${span(card.last[0], card.last[1])}` : "";
   if (visits < 2 || !text) return text;
-  return `${text}; used ${times(visits)}, ${dated() ? duration(all * (timeAt(known.rows) - timeAt(0)) / Math.max(1, known.rows)) : counted(all, "row")} in all`;
+  return `${text}; used ${times(visits)}, ${dated() ? duration(all * (timeAt(known.rows) - timeAt(0)) / Math.max(1, known.rows)) : counted(all, stepNoun())} in all`;
 }
 function fillDates(element, card) { const text = usage(card); if (element.dates.textContent !== text) element.dates.textContent = text; }
 
@@ -142,11 +142,26 @@ function drawBars(place, card, ranges, columns = null) {
     const value = values[i], bar = make("span", null, "bar"), fill = make("i"), band = make("b"), width = spread[i] || 0, low = share(value - width, i), scale = size(i) || width;
     fill.style.background = colour(card.block); fill.style.left = 0; fill.style.width = 100 * share(value, i) + "%";
     band.style.left = 100 * low + "%"; band.style.width = 100 * (share(value + width, i) - low) + "%";
-    const name = make("span", middleCut(columnName(i), 18));
+    const name = known.shapes[columnName(i)] ? shapePicture(columnName(i), card.block) : make("span", middleCut(columnName(i), 18));
     name.title = columnName(i); bar.title = `${columnName(i)}: mean ${neat(value, scale)}${width ? `, spread ${neat(width)}` : ""}`;
     bar.append(fill, band); table.append(name, bar, make("span", neat(value, scale)));
   }
   place.replaceChildren(table);
+}
+
+// A learned shape drawn in the place of its name, one line per channel, beside its length and channel.
+function shapePicture(column, block) {
+  const lines = known.shapes[column], all = lines.flat(), low = Math.min(...all), high = Math.max(...all), canvas = make("canvas"), g = canvas.getContext("2d");
+  const wide = 44, tall = 14, n = lines[0].length, place = make("span"), [channel, length] = column.split(/ shape \d+ of /);
+  canvas.width = 2 * wide; canvas.height = 2 * tall; canvas.style.cssText = `width:${wide}px;height:${tall}px;display:inline-block;vertical-align:middle;margin-right:6px`;
+  g.scale(2, 2); g.strokeStyle = textColour(block); g.lineWidth = 1.2; g.lineJoin = "round";
+  for (const line of lines) {
+    g.beginPath();
+    line.forEach((value, i) => g.lineTo(1 + (wide - 2) * i / (n - 1), tall - 1.5 - (tall - 3) * (high > low ? (value - low) / (high - low) : 0.5)));
+    g.stroke();
+  }
+  place.append(canvas, `${length}, ${channel}`); place.title = column;
+  return place;
 }
 
 async function rename(block, name) {

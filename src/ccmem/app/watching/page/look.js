@@ -5,7 +5,7 @@ const KINDS = [["◆", "new block", "new", "new"], ["●", "recalled", "recall",
 const CHANGES_BLOCK = 2;
 const MOST_EVENTS = 10000, LISTED = 300, MOST_BARS = 24;
 const known = { rows: 0, block: 0, n_blocks: 0, events: [], moves: [], n_events: 0, cards: new Map(), names: {}, times: [], signals: 0, since: 0,
-  trace: { width: 1, peaks: [] }, changes: [], columns: null, shape: null, label: null, state: "waiting", n_features: 0 };
+  trace: { width: 1, peaks: [] }, changes: [], columns: null, shape: null, label: null, window: 0, hop: 0, shapes: {}, state: "waiting", n_features: 0 };
 
 const $ = (id) => document.getElementById(id);
 const colour = (block) => BLOCKS[block % BLOCKS.length];
@@ -20,6 +20,8 @@ function textColour(block) {
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const blockName = (block) => known.names[block] || `block ${block}`, blockTitle = (block) => known.names[block] || `Block ${block}`;
 const columnName = (i) => known.columns && known.columns[i] !== undefined ? known.columns[i] : `column ${i}`;
+// What a step of the memory is: a row of the stream, or a window of rows.
+const stepNoun = () => known.window ? "window" : "row";
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 function make(kind, text, ...classes) {

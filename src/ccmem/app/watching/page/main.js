@@ -13,6 +13,7 @@ function draw() {
   const labels = (card ? card.labels : []).filter(([, share]) => share > 0.2).slice(0, 2).map(labelText).join(", ");
   $("chip-label").textContent = labels || (known.names[block] ? `block ${block}` : "");
   $("since").textContent = known.rows && replayed === null && card && known.n_blocks > 1 ? usage(card) + "." : "";
+  if (known.window) $("since").textContent += ` A window has ${counted(known.window, "row")}; one begins every ${counted(known.hop, "row")}.`;
   drawState(cursor);
 }
 
@@ -21,10 +22,11 @@ function drawState(cursor) {
   document.body.dataset.state = state;
   const idle = known.idle > 15 && state === "calm" ? `, no new rows for ${duration(known.idle)}` : "";
   $("state").textContent = replayed !== null ? `Replay at ${when(replayed)}: ${WORDS[state]}`
-    : state === "finished" ? `Finished: ${counted(known.rows, "row")} learned` : capital(WORDS[state]) + idle + (paused ? " (page paused)" : "");
+    : state === "finished" ? `Finished: ${counted(known.rows, stepNoun())} learned` : capital(WORDS[state]) + idle + (paused ? " (page paused)" : "");
   $("state").title = TERMS[{ new: "new block", lost: "column lost", back: "column back" }[state] || state] || (finished ? "Nothing more will be learned. You can still inspect, name blocks and save." : "");
   $("rate").parentNode.hidden = finished; $("blind").hidden = !known.blind;
   $("rate").textContent = count(known.rate || 0); $("rows").textContent = count(Math.round(cursor));
+  $("rows").previousElementSibling.textContent = stepNoun() + "s"; $("rate").previousElementSibling.textContent = stepNoun() + "s/s";
   $("n-blocks").textContent = count(known.n_blocks || 0); $("n-units").textContent = count(known.n_units || 0);
 }
 

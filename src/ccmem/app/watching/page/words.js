@@ -1,6 +1,8 @@
 // Numbers, dates and durations as text, and the meaning of every term.
 const TERMS = {
   row: "One line of the stream: one reading of every column.",
+  window: "Rows of a signal that are described together. Neighbouring windows overlap.",
+  shape: "A learned waveform. The column holds how active the shape is in a window.",
   block: "A state of the stream that the memory has learned, such as an operating state of a machine. One block is in use at a time.",
   unit: "One prototype: a typical row. A block consists of several units.",
   win: "A row counts as a win for the unit that is closest to it.",
@@ -75,7 +77,7 @@ const dayText = (d) => `${d.getUTCDate()} ${MONTHS[d.getUTCMonth()]}`, clockText
 
 // "5 Feb 2015 09:24", with seconds where rows come more often than every 20 seconds; "row 1,234" without times.
 function when(step, time = null) {
-  if (!dated()) return `row ${count(Math.round(step))}`;
+  if (!dated()) return `${stepNoun()} ${count(Math.round(step))}`;
   return dateText(time ?? timeAt(step), (timeAt(known.rows) - timeAt(0)) / Math.max(1, known.rows) < 20);
 }
 const DURATIONS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
@@ -87,7 +89,7 @@ function duration(seconds) {
   return rest * small >= size ? `${whole + 1} ${unit}` : rest ? `${whole} ${unit} ${rest} ${next}` : `${whole} ${unit}`;
 }
 const at = (text) => dated() ? text : "at " + text;
-const span = (from, to) => dated() ? duration(Math.max(0, timeAt(to) - timeAt(from))) : counted(Math.max(0, Math.round(to - from)), "row");
+const span = (from, to) => dated() ? duration(Math.max(0, timeAt(to) - timeAt(from))) : counted(Math.max(0, Math.round(to - from)), stepNoun());
 const began = (e) => (e.uncertainty ? "" : "about ") + when(e.onset, e.onsetTime) + (e.uncertainty ? ` ± ${dated() ? span(e.onset, e.onset + e.uncertainty) : count(e.uncertainty)}` : "");
 
 // Give an element the meaning of a term as its tooltip.
