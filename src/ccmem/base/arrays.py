@@ -1,4 +1,4 @@
-"""Memory whose state is a list of declared arrays: allocation, growth, further columns, checks and copies."""
+"""State of a memory as declared arrays: allocation, growth, further columns, checks and copies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem.base.memory import CompetitiveMemory
+from ccmem.base.prediction import PredictingMemory
 from ccmem.base.validation import check_finite
-from ccmem.core.allocation import aligned_zeros
-from ccmem.core.state import UNITS, new_units
+from ccmem.core.allocation import aligned, aligned_zeros
+from ccmem.core.locking import learning
+from ccmem.core.state import JOURNAL_COLUMNS, OWN, UNITS, UnitState, new_units
 from ccmem.core.typing import FloatArray, IntArray
 
 _FIRST_ROOM = 64
@@ -40,27 +41,31 @@ class Array(NamedTuple):
         )
 
 
-class ArrayMemory(CompetitiveMemory):
-    """Memory of at most ``n_units``, ``max_units`` or ``rows`` times ``columns`` units with declared arrays."""
+class ArrayState(PredictingMemory):
+    """The part of a memory that allocates its state: ``UnitState`` and the arrays in ``_arrays``."""
 
-    _state_type: ClassVar[Any]
-    _arrays: ClassVar[dict[str, Array]]
+    _state_type: ClassVar[Any] = UnitState
+    _arrays: ClassVar[dict[str, Array]] = {}
     """Arrays of the state beyond those of :class:`ccmem.core.state.UnitState`."""
+    _own_counters: ClassVar[tuple[str, ...]] = ()
+    """Names of the model-specific entries of ``counters``, in order."""
     _gradual: ClassVar[bool] = True
     """True if the capacity grows with the number of units, False if all units are allocated at once."""
 
     @property
-    def _per_column(self) -> tuple[str, ...]:  # type: ignore[override]
+    def _per_column(self) -> tuple[str, ...]:
+        """Names of the arrays whose last axis is the columns of X."""
         return ("prototypes", *(name for name, array in self._arrays.items() if array.axes == "column"))
 
     def _limit(self) -> int:
-        """Return the largest number of units."""
+        """Return the largest number of units: ``n_units``, ``max_units``, ``rows`` times ``columns``, or no bound."""
         if hasattr(self, "rows"):
             return int(self.rows * self.columns)
         return int(getattr(self, "n_units", None) or getattr(self, "max_units", None) or 2**62)
 
     @property
-    def _derived(self) -> tuple[str, ...]:  # type: ignore[override]
+    def _derived(self) -> tuple[str, ...]:
+        """Names of the arrays that only save time: not stored in a checkpoint, but recomputed by :meth:`_derive`."""
         return tuple(name for name, array in self._arrays.items() if not array.stored)
 
     def _made(self, names: Iterable[str], capacity: int, n_features: int, dtype: Any) -> dict[str, Any]:
@@ -78,10 +83,12 @@ class ArrayMemory(CompetitiveMemory):
         return self._state_type(*units, **self._made(self._arrays, capacity, n_features, dtype))
 
     def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
+        """Return the arrays in ``_derived``, recomputed."""
         capacity, n_features = prototypes.shape
         return self._made(self._derived, capacity, n_features, prototypes.dtype)
 
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        """Return the state before the first sample; raise if the parameters do not fit the data."""
         self._check_winners()
         capacity = min(_FIRST_ROOM, self._limit()) if self._gradual else self._limit()
         state = self._empty_state(capacity, n_features, dtype)
@@ -102,13 +109,25 @@ class ArrayMemory(CompetitiveMemory):
             raise ValueError(f"{type(self).__name__}: n_winners={self.n_winners} cannot exceed n_units={self.n_units}")
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        layout = super()._layout(capacity, n_features, dtype)
+        """Return shape and type of every stored array of a state with a capacity of ``capacity`` units."""
+        layout: dict[str, Any] = {
+            "prototypes": ((capacity, n_features), dtype),
+            "rates": ((capacity,), np.float64),
+            "wins": ((capacity,), np.int64),
+            "counters": ((OWN + len(self._own_counters),), np.int64),
+            "journal": ((None, JOURNAL_COLUMNS), np.int64),
+        }
         for name, array in self._arrays.items():
             if array.stored:
                 layout[name] = array.shape(self, capacity, n_features), array.dtype or dtype
         return layout
 
+    def _capacity_for(self, units: int) -> int | None:
+        """Return the capacity to allocate for a trimmed checkpoint of ``units`` units; None if all rows are stored."""
+        return None
+
     def _grow(self, row: FloatArray) -> None:
+        """Grow the state for ``row``, the next one to learn; the journal is empty at this point."""
         state = self._state
         n, n_features = state.prototypes.shape
         wider = self._empty_state(min(2 * n, self._limit()), n_features, state.prototypes.dtype)
@@ -117,14 +136,19 @@ class ArrayMemory(CompetitiveMemory):
             new[tuple(map(slice, old.shape))] = old
         self._state = wider
 
+    @learning
     def _widen(self, n_features: int) -> None:
-        before = self._started().prototypes.shape[1]
-        super()._widen(n_features)
-        for name, array in self._arrays.items():
-            if array.axes == "column" and array.fill:
-                getattr(self._state, name)[:, before:] = array.fill
+        """Add columns as if they had always existed with value 0: all per-column arrays are padded."""
+        more = n_features - self._started().prototypes.shape[1]
+        wider = {}
+        for name in self._per_column:
+            array, fill = getattr(self._state, name), self._arrays[name].fill if name in self._arrays else 0
+            wider[name] = aligned(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)], constant_values=fill))
+        self._state = self._state._replace(**wider)
+        self.n_features_in_ = n_features
 
     def _check_state(self, state: Any) -> None:
+        """Raise ValueError unless ``state``, of the right layout, could result from learning."""
         n = len(state.prototypes)
         if n > self._limit() or (not self._gradual and n != self._limit()):
             raise ValueError(f"a state of {n} units does not fit a limit of {self._limit()}")

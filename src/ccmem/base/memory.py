@@ -15,16 +15,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ccmem.base.prediction import PredictingMemory
+from ccmem.base.arrays import ArrayState
 from ccmem.base.times import split_times
 from ccmem.base.validation import columns_kept_on_error, one_row
-from ccmem.core.allocation import aligned
 from ccmem.core.codes import MERGE
 from ccmem.core.codes import REJECTED as REJECTED
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import check_parameters
 from ccmem.core.sklearn import clone
-from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, MOST_JOURNAL_LINES, OWN, SEEN, UnitState
+from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, MOST_JOURNAL_LINES, SEEN
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.core.undo import undone_on_error
 from ccmem.kernels.jit import compiled_for
@@ -45,15 +44,13 @@ Observer = Callable[[int, FloatArray], Any]
 """Callback run in the learning thread after every chunk, with the chunk's first step and its rows; must be fast."""
 
 
-class CompetitiveMemory(PredictingMemory):
+class CompetitiveMemory(ArrayState):
     """Base of the memories: an online clusterer with the scikit-learn interface.
 
-    A model adds its parameters, rules for them, the names of the parameters that fix the shape of the memory, a state,
+    A model adds its parameters, rules for them, the names of the parameters that fix the shape of the memory, arrays,
     settings and a kernel.
     """
 
-    _per_column: ClassVar[tuple[str, ...]] = ("prototypes",)
-    """Arrays of the state whose last axis is the columns of X."""
     _by_distance: ClassVar[bool] = False
     """True if units are compared by distance (smaller is better) instead of similarity."""
     _labelled_kernel: ClassVar[Callable[..., int] | None] = None
@@ -65,21 +62,12 @@ class CompetitiveMemory(PredictingMemory):
     """Number of units that vote for the label of a row by default."""
     _sharpness: ClassVar[int] = 8
     """Exponent of the weights of votes."""
-    _derived: ClassVar[tuple[str, ...]] = ()
-    """Arrays of the state that only save time: not stored in a checkpoint, but recomputed by :meth:`_derive`."""
-    _state_type: ClassVar[type] = UnitState
-    _own_counters: ClassVar[tuple[str, ...]] = ()
-    """Names of the model-specific entries of ``counters``, in order."""
     _not_pickled: ClassVar[tuple[str, ...]] = (*_KEPT_UNTIL_ASSIGNED, "_observers")
     _observers: tuple[Observer, ...] = ()
     random_state: Any = 0
     """Default seed; a model without randomness has no such parameter."""
 
     # Methods that a model provides -------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
-        """Return the state before the first sample; raise if the parameters do not fit the data."""
 
     @abstractmethod
     def _settings(self) -> tuple[Any, ...]:
@@ -92,30 +80,6 @@ class CompetitiveMemory(PredictingMemory):
 
     def _decide(self) -> bool | None:
         """Make the decision for which the kernel stopped, if any; return True if the kernel needs no larger state."""
-
-    def _grow(self, row: FloatArray) -> None:
-        """Grow the state for ``row``, the next one to learn; the journal is empty at this point."""
-
-    def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """Return shape and type of every array of a state with a capacity of ``capacity`` units."""
-        return {
-            "prototypes": ((capacity, n_features), dtype),
-            "rates": ((capacity,), np.float64),
-            "wins": ((capacity,), np.int64),
-            "counters": ((OWN + len(self._own_counters),), np.int64),
-            "journal": ((None, JOURNAL_COLUMNS), np.int64),
-        }
-
-    def _capacity_for(self, units: int) -> int | None:
-        """Return the capacity to allocate for a trimmed checkpoint of ``units`` units; None if all rows are stored."""
-        return None
-
-    def _derive(self, prototypes: FloatArray, wins: IntArray) -> dict[str, Any]:
-        """Return the arrays in ``_derived``, recomputed."""
-        return {}
-
-    def _check_state(self, state: Any) -> None:
-        """Raise ValueError unless ``state``, of the right layout, could result from learning."""
 
     # Learning ----------------------------------------------------------------------------------------------------
 
@@ -276,17 +240,6 @@ class CompetitiveMemory(PredictingMemory):
         for observe in self._observers:
             observe(first_step, X)
         return ChunkResult(winners, np.concatenate(changes) if changes else _NO_CHANGES)
-
-    @learning
-    def _widen(self, n_features: int) -> None:
-        """Add columns as if they had always existed with value 0: all per-column arrays are padded with 0."""
-        more = n_features - self._started().prototypes.shape[1]
-        wider = {}
-        for name in self._per_column:
-            array = getattr(self._state, name)
-            wider[name] = aligned(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]))
-        self._state = self._state._replace(**wider)
-        self.n_features_in_ = n_features
 
     def _empty_journal(self, first_step: int) -> IntArray:
         """Move events from the journal to the history; return other lines, with steps relative to ``first_step``."""

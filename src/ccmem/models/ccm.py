@@ -44,7 +44,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ccmem.base.arrays import Array, ArrayMemory
+from ccmem.base.arrays import Array
 from ccmem.base.memory import REJECTED
 from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
@@ -181,7 +181,7 @@ def random_slots(like: FloatArray, init: str, rng: np.random.Generator) -> Float
     return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(like.dtype)
 
 
-class CCM(BlockMemory, ArrayMemory):
+class CCM(BlockMemory):
     """Continual competitive memory: learns tasks in sequence, and detects new and returning tasks.
 
     This is the paper's model; its thresholds must be tuned to the data. :class:`ccmem.AdaptiveCCM` needs no thresholds.

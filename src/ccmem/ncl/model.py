@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem.base.arrays import Array, ArrayMemory
+from ccmem.base.arrays import Array
 from ccmem.base.matching import in_slabs
 from ccmem.base.matching import nearest as nearest_units
-from ccmem.base.memory import ChunkResult
+from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.base.validation import check_finite
 from ccmem.core.parameters import Rule
 from ccmem.core.sklearn import clone
@@ -32,7 +32,7 @@ _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
 """Arrays of ``settings`` that every kernel has."""
 
 
-class Model(ArrayMemory):
+class Model(CompetitiveMemory):
     """Base of composed memories. A subclass names the parts that differ from winner-take-all.
 
     A class without ``__init__`` gets one with the parameters that its parts declare, and those in ``parameters``.
@@ -101,7 +101,7 @@ class Model(ArrayMemory):
     # Required by CompetitiveMemory ------------------------------------------------------------------------------------
 
     @property
-    def _state_type(self) -> Any:  # type: ignore[override]
+    def _state_type(self) -> Any:
         return self._composed().module.State
 
     @property
@@ -189,7 +189,7 @@ class Model(ArrayMemory):
 
     # Copies ---------------------------------------------------------------------------------------------------------
 
-    _not_pickled: ClassVar[tuple[str, ...]] = (*ArrayMemory._not_pickled, "_composition")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*CompetitiveMemory._not_pickled, "_composition")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._shape_parameters:
