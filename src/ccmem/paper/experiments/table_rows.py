@@ -143,9 +143,9 @@ def rivals() -> dict[str, Any]:
 
 
 def named_row(dataset: str, name: str, size: str = "small") -> Row:
-    """Return a row of settings.toml as it is described there; ``size`` is "small" or "large", for the family alone.
+    """Return a row of settings.toml, of any kind; ``size`` ("small" or "large") concerns the family alone.
 
-    A row "of" another one varies its settings. With another model it inherits none of them.
+    A row "of" another row varies the settings of that row. With another model it inherits none of them.
     """
     facts = _described().get(name)
     if facts is None:
@@ -170,7 +170,7 @@ def _described() -> dict[str, dict[str, Any]]:
 
 
 def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
-    """Return ``row`` with other parameters; ``start`` and names beginning with ``memory.`` are routed."""
+    """Return ``row`` with other parameters: ``memory.x`` is parameter ``x`` of its memory, ``start`` its start."""
     own = dict(row.parameters)
     for key, value in parameters.items():
         outer, _, inner = key.partition(".")
