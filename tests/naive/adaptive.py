@@ -63,15 +63,14 @@ class Naive:
         left = np.minimum(left, 0.95)
         return q.prior_count + min(n, q.stream_span) * (1 - left) / (1 + left)
 
-    def bayes_factors(self, i: int, home: bool = False) -> Any:
+    def bayes_factors(self, i: int) -> Any:
         """Bayes factor of every feature for the latest 2^i batches."""
-        q, s, w = self.q, self.state.stream, 1 << i
+        q, w = self.q, 1 << i
         age, kept = self.value("AGE", "KEPT")
         error, level = self.noise()
-        level = s[names.HOME : names.HOME + 2] if home else level
         window = np.array(self.ring[:w])
         x = window[:, :2] - level
-        if kept >= w and not home:
+        if kept >= w:
             mean, predicted = x.mean(axis=0), self.phi(w) * (self.ring[w][:2] - level)
             x = x - np.where(mean * predicted <= 0, 0.0, np.where(abs(predicted) < abs(mean), predicted, mean))
         away = x.mean(axis=0)
@@ -86,10 +85,10 @@ class Naive:
         z2 = np.minimum(away**2 / variance, 1e12)
         return np.exp(np.minimum((nu + 1) / 2 * np.log((nu + z2) / (nu + z2 / tau)) - np.log(tau) / 2, 60.0))
 
-    def evidence(self, i: int, home: bool = False) -> tuple[float, float]:
+    def evidence(self, i: int) -> tuple[float, float]:
         """Evidence of all features, and the mixture statistic."""
         q, scalars = self.q, self.state.scalars
-        factors = self.bayes_factors(i, home).ravel()
+        factors = self.bayes_factors(i).ravel()
         share = len(factors) ** -0.5
         mixture = float(np.log(1 - share + share * factors).sum())
         mean = max(scalars[names.MEAN], scalars[names.MEAN + i] if scalars[names.COUNT + i] else -np.inf)
@@ -232,22 +231,9 @@ class Naive:
         if waiting < (names.RING if n >= names.RING else names.RING // 2):
             c[names.WAITING] += 1
             return
-        if n >= names.RING and c[names.BLOCKS] > 1 and c[names.N_BATCHES] == 0:
-            evidence, _ = self.evidence(3, home=True)
-            if evidence > q.threshold and self.another_is_nearer():
-                scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.AWAY
+        if n >= names.RING and c[names.BLOCKS] > 1 and 3 in mixtures and evidence > q.threshold / 2:
+            scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.RETURNING
         self.learn()
-
-    def another_is_nearer(self) -> bool:
-        """True if the latest batches are nearer to a stored block than to the home of the block in use."""
-        own = int(self.value("POINTER"))
-        mean, home = np.mean(self.ring[: names.RING], axis=0)[:2], self.state.stream[names.HOME : names.HOME + 2]
-        apart = []
-        for block in range(int(self.value("BLOCKS"))):
-            levels, noise, sway = names.block_values(self.state, block)
-            z2 = (mean - (home if block == own else levels)) ** 2 / (noise + sway + TINY)
-            apart.append(np.minimum(z2, 100).sum())
-        return min(apart[:own] + apart[own + 1 :]) < apart[own]
 
     def close(self, rows: Any, before: Any, t: int) -> None:
         """Take a batch into account, and a decision if one is due."""

@@ -23,7 +23,6 @@ from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
     ALARMED,
-    AWAY,
     BATCHES,
     BEGAN,
     BLOCKS,
@@ -42,6 +41,7 @@ from ccmem.models.adaptive.state import (
     POINTER,
     READINGS,
     REFERENCE,
+    RETURNING,
     RING,
     SCATTER,
     SIZE,
@@ -71,8 +71,8 @@ def decide(state: Any, settings: Any) -> Any:
     counters = state.counters
     status = int(counters[STATUS])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if status == AWAY:
-            return _come_home(state, settings)
+        if status == RETURNING:
+            return _return(state, settings)
         if status == ALARMED:
             counters[BEGAN], counters[UNCERTAIN] = _onset(state, settings)
         fresh = int(counters[FRESH])
@@ -303,19 +303,19 @@ def list_members(state: Any) -> None:
     counters[SIZE] = len(members)
 
 
-def _come_home(state: Any, settings: Any) -> Any:
-    """Recall a block that the stream has crept to: the latest batches fit it, and are far from where this one began."""
+def _return(state: Any, settings: Any) -> Any:
+    """Recall a stored block if the latest batches fit one: a return takes half the evidence of an alarm.
+
+    The block in use has learned some of what follows the return; it returns to the level that it had when young.
+    """
     own, batches = int(state.counters[POINTER]), latest(state, RING)
-    level, _, sway = block_values(state, own)
-    kept, home = level.copy(), state.stream[HOME : HOME + 2]
-    level[:] = home
-    found, _ = fits_nearest(state, settings, batches)
-    away, found[own] = found[own], math.inf
+    found, _ = fits_nearest(state, settings, batches, own)
+    found[own] = math.inf
     best = int(np.argmin(found))
-    if found[best] > 0.5 * settings.threshold or away - found[best] < settings.threshold:
-        level[:] = kept
+    if found[best] > 0.0:
         return state
-    level[:] = home
+    level, _, sway = block_values(state, own)
+    level[:] = state.stream[HOME : HOME + 2]
     np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
     state.counters[BEGAN] = max(0, state.counters[SEEN] - RING * settings.batch)
     state.counters[UNCERTAIN] = RING * settings.batch // 2

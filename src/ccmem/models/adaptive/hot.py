@@ -12,12 +12,10 @@ from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.batches import finish, hear, report_gaps, row_of, store
 from ccmem.models.adaptive.coordinates import COLUMNS, learn_columns, scatter_of
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
-from ccmem.models.adaptive.nearest import another_is_nearer
 from ccmem.models.adaptive.state import (
     AGE,
     ALARM,
     ALARMED,
-    AWAY,
     BLOCKS,
     COORDINATES,
     COUNT,
@@ -42,6 +40,7 @@ from ccmem.models.adaptive.state import (
     READINGS,
     REFERENCE,
     RESIDUAL,
+    RETURNING,
     RING,
     ROWS,
     SCATTER,
@@ -56,14 +55,12 @@ from ccmem.models.adaptive.state import (
     WINDOW,
     WINDOWS,
 )
-from ccmem.models.adaptive.windows import clear, drift_scale, extend, trimming
+from ccmem.models.adaptive.windows import MOST_CORRELATED, clear, drift_scale, extend, independent, trimming
 
 EARLY = 4
 """Batches after which a batch is learned while the stream is young."""
 LEAST = 3
 """Observations of the drift scales that a test needs; degrees of freedom keep early tests cautious."""
-_MOST_CORRELATED = 0.95
-"""Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
 _OUTLIER = 4.0
 """Deviations are clipped at this number of standard deviations while correlations are learned."""
 
@@ -91,17 +88,13 @@ def prepare(
     level: FloatArray, one: FloatArray, product: FloatArray, square: FloatArray, residual: FloatArray, settings: Any,
     n: float,
 ) -> None:  # fmt: skip
-    """Set error variance of one batch, degrees of freedom of its estimated scale, and lag-1 correlation of batches.
-
-    n squares whose lag-1 correlation is c are worth n (1 - c) / (1 + c) independent ones.
-    """
+    """Set error variance of one batch, degrees of freedom of its estimated scale, and lag-1 correlation of batches."""
     t, observations = n / (n + settings.prior_count), min(n, settings.stream_span)
     for j in range(m):
         k = np.uint64(begin + j)
         unit[j] = max(noise[k], 0.0) + settings.rounding * level[k] * level[k] + TINY
-        phi[j] = again[j] = min(max(product[k], 0.0) * t / max(square[k], TINY), _MOST_CORRELATED)
-        left = min(max(residual[k], 0.0) * t / max(one[k], 0.01), _MOST_CORRELATED)
-        nu[j] = settings.prior_count + observations * (1.0 - left) / (1.0 + left)
+        phi[j] = again[j] = min(max(product[k], 0.0) * t / max(square[k], TINY), MOST_CORRELATED)
+        nu[j] = settings.prior_count + observations * independent(residual[k], one[k], t)
 
 
 @kernel_apart
@@ -131,11 +124,11 @@ def weigh(
 
 
 @kernel_in_place
-def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
+def evaluate(state: Any, settings: Any, windows: int) -> None:
     """Leave sums and log mixtures of Bayes factors of the first ``windows`` windows in ``scalars``.
 
-    The latest 1, 2, 4 and 8 batches are held against the reference, or only the longest against the level the block
-    began with (``home``). Columns are taken in parts, whose rows fit into the cache of the processor.
+    The latest 1, 2, 4 and 8 batches are held against the reference. Columns are taken in parts, whose rows fit into the
+    cache of the processor.
     """
     counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
     block = state.blocks[counters[POINTER]]
@@ -148,7 +141,7 @@ def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
     for begin in range(0, stream.shape[1], PART):
         m = min(stream.shape[1] - begin, PART)
         for f in range(2):
-            level, drift, used = stream[HOME + f if home else REFERENCE + f], DRIFT + MEASURED * f, 0
+            level, drift, used = stream[REFERENCE + f], DRIFT + MEASURED * f, 0
             one, two, four, product = stream[drift], stream[drift + 1], stream[drift + 2], stream[PRODUCT + f]
             square, residual, noise = stream[POWER + f], stream[RESIDUAL + f], block[NOISE + f]
             prepare(m, begin, unit, nu, weight, power, noise, level, one, product, square, residual, settings, n)
@@ -159,9 +152,7 @@ def evaluate(state: Any, settings: Any, windows: int, home: bool) -> None:
                     values, errors, squared = stream[row], stream[row + 1], (1.0 - f) / settings.batch
                     extend(m, begin, total, error, low, lower, high, higher, values, errors, level, squared)
                     used += 1
-                if home and i < windows - 1:
-                    continue
-                predicted = 0.0 if home or counters[KEPT] < used else 1.0
+                predicted = 0.0 if counters[KEPT] < used else 1.0
                 before = stream[row_of(used, counters[LATEST]) + f]
                 weigh(
                     m, begin, z2, total, error, low, lower, high, higher, before, level, weight, power, unit, one, two,
@@ -217,7 +208,7 @@ def learn_features(
     for j in range(one.shape[0]):
         unit = max(noise[j], 0.0) + settings.rounding * reference[j] * reference[j] + TINY
         gain = 1.0 / stream_span if noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
-        phi = min(max(product[j], 0.0) * t / max(power[j], TINY), _MOST_CORRELATED)
+        phi = min(max(product[j], 0.0) * t / max(power[j], TINY), MOST_CORRELATED)
         x, y, z = oldest[j] - reference[j], first[j] - reference[j], second[j] - reference[j]
         away = y - nearest(y, phi * x)
         most = cap * drift_scale(0, one[j], 0.0, 0.0, t)
@@ -284,8 +275,8 @@ def judge(state: Any, settings: Any) -> None:
         windows += 1
     if windows == WINDOWS and counters[N_BATCHES] % 2 == 1:  # the longest, every other batch
         windows -= 1
-    evaluate(state, settings, windows, False)
-    most = -np.inf
+    evaluate(state, settings, windows)
+    found = most = -np.inf
     if n >= LEAST:
         for i in range(windows):
             found = evidence(scalars, i, features, settings.mixture_prior, settings.mixture_scale)
@@ -306,11 +297,8 @@ def judge(state: Any, settings: Any) -> None:
     if waiting < (RING if n >= RING else EARLY):
         counters[WAITING] += 1
         return
-    if n >= RING and counters[BLOCKS] > 1 and counters[N_BATCHES] == 0:
-        evaluate(state, settings, WINDOWS, True)
-        found = evidence(scalars, WINDOWS - 1, features, settings.mixture_prior, settings.mixture_scale)
-        if found > threshold and another_is_nearer(counters, state.blocks, state.stream, state.scratch):
-            scalars[EVIDENCE], counters[STATUS] = found, AWAY
+    if n >= RING and counters[BLOCKS] > 1 and windows == WINDOWS and found > 0.5 * threshold:
+        scalars[EVIDENCE], counters[STATUS] = found, RETURNING
     learn_oldest(state, settings)
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.models.adaptive.batches import row_of
-from ccmem.models.adaptive.state import BLOCKS, HOME, LATEST, LEVEL, NOISE, POINTER, RING, SWAY, TINY
 
 MOST_COMPARED = 64
 """Number of blocks that are compared if there are more than twice as many."""
@@ -52,38 +50,3 @@ def nearest_blocks(ranks: FloatArray, current: int) -> IntArray:
     """Return the blocks of the lowest ranks, and the current block, in order."""
     ranks[current] = -1.0
     return np.sort(np.argpartition(ranks, MOST_COMPARED)[:MOST_COMPARED])
-
-
-@kernel_in_place
-def another_is_nearer(counters: IntArray, blocks: FloatArray, stream: FloatArray, scratch: FloatArray) -> bool:
-    """True if the levels of the latest batches are nearer to some stored block than to the home of the block in use.
-
-    A quick selection before the comparison of all blocks, which takes longer than learning a thousand rows.
-    """
-    columns, home = stream.shape[1], 0.0
-    own = blocks[counters[POINTER]]
-    for f in range(2):
-        for j in range(columns):
-            total = 0.0
-            for age in range(RING):
-                total += stream[row_of(age, counters[LATEST]) + f, j]
-            scratch[f, j] = total / RING
-            home += apart(scratch[f, j], stream[HOME + f, j], own[NOISE + f, j], own[SWAY + f, j])
-    for k in range(counters[BLOCKS]):
-        distance, block, at = 0.0, blocks[k], 0
-        while distance < home and at < 2 * columns:  # most blocks are further away in the first column
-            f, j = at // columns, at % columns
-            distance += apart(scratch[f, j], block[LEVEL + f, j], block[NOISE + f, j], block[SWAY + f, j])
-            at += 1
-        if distance < home and k != counters[POINTER]:
-            return True
-    return False
-
-
-@kernel_in_place
-def apart(value: float, level: float, noise: float, sway: float) -> float:
-    """Return the squared z-score of a value at the level of a block, capped; 0 without readings."""
-    deviation = value - level
-    if noise < 0.0:
-        return 0.0
-    return min(deviation * deviation / (noise + sway + TINY), 100.0)

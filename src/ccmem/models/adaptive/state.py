@@ -63,8 +63,9 @@ since the alarm; batches behind the reference, observations behind the stream's 
 slots wait; what the kernel asks for, window of the alarm, first row of the change and its uncertainty; coordinates
 of the slots (:mod:`ccmem.models.adaptive.coordinates`)."""
 
-ALARMED, GATHERING, AWAY = 1, 2, 3
-"""Values of ``counters[STATUS]``: a change is certain; one more batch has come since; the block is far from home."""
+ALARMED, GATHERING, RETURNING = 1, 2, 3
+"""Values of ``counters[STATUS]``: a change is certain; one more batch has come since; enough evidence for a
+return."""
 
 TINY = 1e-307
 """Variance floor: the smallest normal number, nearly."""

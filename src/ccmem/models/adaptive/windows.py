@@ -10,8 +10,10 @@ import numpy as np
 from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
-from ccmem.models.adaptive.state import COUNT, DRIFT, LEVEL, MEASURED, NOISE, REFERENCE, SWAY, TINY, WINDOWS
+from ccmem.models.adaptive.state import COUNT, DRIFT, LEVEL, MEASURED, NOISE, REFERENCE, RESIDUAL, SWAY, TINY, WINDOWS
 
+MOST_CORRELATED = 0.95
+"""Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
 _MOST_APART = 1e6
 """Cap on the squared z-score of one feature in the distance of a block, so that one feature does not decide alone."""
 
@@ -68,6 +70,13 @@ def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
     if i == MEASURED:
         scale = max(0.5, min(1.0, four / max(two, TINY))) * four
     return max(t * max(scale, one * white) + (1.0 - t) * white, white)
+
+
+@kernel_in_place
+def independent(residual: float, one: float, t: float) -> float:
+    """Return the share of independent ones among squares whose lag-1 correlation is c: (1 - c) / (1 + c)."""
+    left = min(max(residual, 0.0) * t / max(one, 0.01), MOST_CORRELATED)
+    return (1.0 - left) / (1.0 + left)
 
 
 @kernel_apart
@@ -161,7 +170,8 @@ def compare(
             for j in range(columns):
                 z2[k, f, j] /= moved
                 variance[k, f, j] *= moved
-                nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched)
+                share = independent(stream[RESIDUAL + f, j], stream[DRIFT + MEASURED * f, j], t)
+                nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched) * share
             bayes_factors(columns, 0, factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
             some, product = totals(columns, factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
             every += some
