@@ -88,6 +88,30 @@ def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets
 
 
 @long_streams
+@pytest.mark.parametrize("seed", [1, 3, 8])
+def test_a_return_takes_less_evidence_than_an_alarm(seed):
+    """The stored block fits the batches after the return, and the one in use does not."""
+    X = np.sqrt(1 - 0.7**2) * np.random.default_rng(seed).normal(size=(2800, 4))
+    for t in range(1, len(X)):
+        X[t] += 0.7 * X[t - 1]
+    X[1500:2300, 1] += 1.5
+    changed, back = AdaptiveCCM(n_slots=2).partial_fit(X).events_
+    assert changed.kind == "new_block"
+    assert (back.kind, back.to_block) == ("recall", 0)
+    assert 2300 < back.step < 2450
+    assert 0.5 < back.evidence < 1.0
+
+
+@pytest.mark.parametrize("overlap", [1, 2, 33, 500])
+def test_expected_drift_is_the_variance_of_means_of_overlapping_samples(overlap):
+    rows = np.random.default_rng(0).normal(size=200_000 + overlap)
+    samples = np.convolve(rows, np.ones(overlap) / overlap, "valid")
+    noise = (np.diff(samples) ** 2).mean() / 2 / 16
+    measured = [samples[: len(samples) // n * n].reshape(-1, n).mean(axis=1).var() / noise for n in (16, 32, 64, 128)]
+    np.testing.assert_allclose(names.expected_drift(16, overlap), measured, rtol=0.1)
+
+
+@long_streams
 @pytest.mark.parametrize("seed", [0, 1])
 def test_samples_that_share_rows_with_both_sides_of_a_change_choose_no_block(seed):
     rows = np.repeat([0.0, 8.0], [2000, 247])[:, None] + np.random.default_rng(seed).normal(size=(2247, 2))

@@ -33,7 +33,8 @@ class Event(NamedTuple):
     column: int = -1
     """Index of the lost or recovered column; -1 for changes of block."""
     evidence: float = 0.0
-    """Evidence in multiples of the detection threshold, capped at 50; 0 if the model reports none."""
+    """Evidence in multiples of the detection threshold, capped at 50; at least 0.5 for a return; 0 if the model reports
+    none."""
     time: float | None = None
     """Time of the sample at which it was noticed, in seconds since 1970; None if the rows have no times."""
     onset_time: float | None = None

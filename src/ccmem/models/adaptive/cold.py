@@ -106,13 +106,13 @@ def errors(batches: FloatArray, settings: Any) -> FloatArray:
 
 
 def drift_scales(state: Any, settings: Any) -> FloatArray:
-    """Return the drift scale of every feature and window, shrunk towards white noise: shape (2, windows, columns)."""
+    """Return the drift scale of every feature and window, shrunk towards the expected: (2, windows, columns)."""
     n = float(state.counters[WATCHED])
     share, white = n / (n + settings.prior_count), 0.5 ** np.arange(WINDOWS)[:, None]
     measured = state.stream[DRIFT : DRIFT + 2 * MEASURED].reshape(2, MEASURED, -1)
     ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], TINY), 0.5, 1.0)
     learned = np.maximum(np.concatenate([measured, ratio * measured[:, 2:]], axis=1), white * measured[:, :1])
-    return np.maximum(share * learned + (1.0 - share) * white, white)
+    return np.maximum(share * learned + (1.0 - share) * np.array(settings.expected)[:, :, None], white)
 
 
 def _window(n: int) -> int:

@@ -102,7 +102,7 @@ def weigh(
     m: int, begin: int, z2: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray,
     high: FloatArray, higher: FloatArray, before: FloatArray, level: FloatArray, weight: FloatArray, power: FloatArray,
     unit: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, age: float, i: int,
-    predicted: float,
+    predicted: float, prior: float,
 ) -> None:  # fmt: skip
     """Turn the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window.
 
@@ -119,7 +119,7 @@ def weigh(
         mean -= shift
         if i > 0:
             mean += inverse * trimming(low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
-        variance = drift_scale(i, one[k], two[k], four[k], t) * unit[j] * longer
+        variance = drift_scale(i, one[k], two[k], four[k], t, prior) * unit[j] * longer
         z2[j] = min(mean * mean / max(variance, error[j] * inverse * inverse), MOST)
 
 
@@ -156,7 +156,7 @@ def evaluate(state: Any, settings: Any, windows: int) -> None:
                 before = stream[row_of(used, counters[LATEST]) + f]
                 weigh(
                     m, begin, z2, total, error, low, lower, high, higher, before, level, weight, power, unit, one, two,
-                    four, t, age, i, predicted,
+                    four, t, age, i, predicted, settings.expected[f][i],
                 )  # fmt: skip
                 bayes_factors(m, begin, factors, z2, nu, block[NOISE], settings.prior_scale)
                 some, mixture = totals(m, factors, z2, nu, share, settings.prior_scale)
@@ -195,7 +195,7 @@ def learn_features(
     one: FloatArray, two: FloatArray, four: FloatArray, product: FloatArray, power: FloatArray, residual: FloatArray,
     oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray,
     errors: FloatArray, reference: FloatArray, level: FloatArray, noise: FloatArray, sway: FloatArray, settings: Any,
-    n: float, age: float, own_age: float, squared: float,
+    n: float, age: float, own_age: float, squared: float, prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Learn the oldest batch: drift scales, correlations, reference, and level, noise and sway of the block.
 
@@ -211,15 +211,15 @@ def learn_features(
         phi = min(max(product[j], 0.0) * t / max(power[j], TINY), MOST_CORRELATED)
         x, y, z = oldest[j] - reference[j], first[j] - reference[j], second[j] - reference[j]
         away = y - nearest(y, phi * x)
-        most = cap * drift_scale(0, one[j], 0.0, 0.0, t)
+        most = cap * drift_scale(0, one[j], 0.0, 0.0, t, prior[0])
         one[j] += (min(away * away / (unit * (1.0 + 1.0 / age)), most) - one[j]) * gain
         away = 0.5 * (y + z)
         away -= nearest(away, forecast(phi, 1) * x)
-        most = cap * drift_scale(1, one[j], two[j], 0.0, t)
+        most = cap * drift_scale(1, one[j], two[j], 0.0, t, prior[1])
         two[j] += (min(away * away / (unit * (1.0 + 2.0 / age)), most) - two[j]) * gain
         away = 0.25 * (y + z + third[j] - reference[j] + fourth[j] - reference[j])
         away -= nearest(away, forecast(phi, 2) * x)
-        most = cap * drift_scale(2, one[j], 0.0, four[j], t)
+        most = cap * drift_scale(2, one[j], 0.0, four[j], t, prior[2])
         four[j] += (min(away * away / (unit * (1.0 + 4.0 / age)), most) - four[j]) * gain
         unit *= 1.0 + 1.0 / age
         limit = _OUTLIER * math.sqrt(max(one[j], 1.0) * unit)
@@ -255,6 +255,7 @@ def learn_oldest(state: Any, settings: Any) -> None:
             stream[RESIDUAL + f], stream[row + f], stream[first + f], stream[second + f], stream[third + f],
             stream[fourth + f], stream[row + 1 + f], stream[REFERENCE + f], block[LEVEL + f], block[NOISE + f],
             block[SWAY + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
+            settings.expected[f],
         )  # fmt: skip
         if own_age < settings.young:
             for j in range(stream.shape[1]):

@@ -104,11 +104,13 @@ class AdaptiveSettings(NamedTuple):
     learning_rate: float
     fair: bool
     threshold: float
-    """Evidence of a change: ln of the batches in ``false_alarm_every``."""
+    """Evidence of a change: ln of the windows in ``false_alarm_every`` that share no row."""
     rounding: float
     """Relative error variance of a level, by the precision of the data."""
     straddling: int
     """Batches after a change whose samples share rows with samples before it."""
+    expected: tuple[tuple[float, float, float, float], tuple[float, float, float, float]]
+    """Drift scales of means and of spreads, for every window, before any have been measured."""
     batch: int
     prior_scale: float
     prior_count: float
@@ -142,11 +144,27 @@ def new_settings(
         int(max_units or 0),
         float(learning_rate),
         bool(fair),
-        math.log(max(false_alarm_every / constants.batch, math.e)),
+        math.log(max(false_alarm_every / max(constants.batch, int(overlap)), math.e)),
         (8.0 * 2.0**-52) ** 2,
         int(overlap) // constants.batch,
+        (expected_drift(constants.batch, int(overlap)), expected_drift(constants.batch, 1)),
         *constants,
     )
+
+
+def expected_drift(batch: int, overlap: int) -> tuple[float, float, float, float]:
+    """Return the variance of the mean of every window, in units of the noise of a batch, if rows are white noise.
+
+    Of samples that average ``overlap`` rows, and of whose rows neighbours share all but one, samples at a lag have the
+    correlation 1 - lag / overlap; half their mean squared step is 1 / overlap of their variance.
+    """
+
+    def scale(n: int) -> float:
+        last = min(n, overlap) - 1
+        shared = n * last - (1 + n / overlap) * last * (last + 1) / 2 + last * (last + 1) * (2 * last + 1) / 6 / overlap
+        return overlap * batch * (n + 2 * shared) / (n * n)
+
+    return scale(batch), scale(2 * batch), scale(4 * batch), scale(8 * batch)
 
 
 def block_values(state: Any, block: int) -> tuple[Any, Any, Any]:

@@ -60,8 +60,8 @@ def trimming(low: float, lower: float, high: float, higher: float) -> float:
 
 
 @kernel_in_place
-def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
-    """Return the drift scale of 2^i batches, shrunk towards white noise; that of eight continues the last doubling.
+def drift_scale(i: int, one: float, two: float, four: float, t: float, prior: float) -> float:
+    """Return the drift scale of 2^i batches, shrunk towards ``prior``; that of eight continues the last doubling.
 
     It never falls faster than that of white noise: where batches alternate, trimming undoes their cancellation.
     """
@@ -69,7 +69,7 @@ def drift_scale(i: int, one: float, two: float, four: float, t: float) -> float:
     scale = one if i == 0 else two if i == 1 else four
     if i == MEASURED:
         scale = max(0.5, min(1.0, four / max(two, TINY))) * four
-    return max(t * max(scale, one * white) + (1.0 - t) * white, white)
+    return max(t * max(scale, one * white) + (1.0 - t) * prior, white)
 
 
 @kernel_in_place
@@ -81,13 +81,15 @@ def independent(residual: float, one: float, t: float) -> float:
 
 @kernel_apart
 def scale_drift(
-    first: FloatArray, drift: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, n: int, i: int
+    first: FloatArray, drift: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, n: int, i: int,
+    prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Set the drift scales of one batch, at least 1, and of n batches: between those of the windows around n."""
     share, after = float(1 << i) / n, min(i + 1, WINDOWS - 1)
     for j in range(first.shape[0]):
-        first[j] = max(drift_scale(0, one[j], two[j], four[j], t), 1.0)
-        inner, outer = drift_scale(i, one[j], two[j], four[j], t), drift_scale(after, one[j], two[j], four[j], t)
+        first[j] = max(drift_scale(0, one[j], two[j], four[j], t, prior[0]), 1.0)
+        inner = drift_scale(i, one[j], two[j], four[j], t, prior[i])
+        outer = drift_scale(after, one[j], two[j], four[j], t, prior[after])
         drift[j] = max(inner * share, outer)
 
 
@@ -141,7 +143,7 @@ def compare(
         zero[j] = 0.0
     for f in range(2):
         row = DRIFT + MEASURED * f
-        scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i)
+        scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i, settings.expected[f])
         clear(columns, total, error, low, lower, high, higher)
         for k in range(n):
             values, errors, squared = batches[k, f], batches[k, f + 1], (1.0 - f) / settings.batch
