@@ -38,6 +38,7 @@ def test_whole_numbers_stay_whole_when_a_later_chunk_has_floats(make: Any) -> No
 def test_labels_take_the_type_of_the_first_unless_that_is_impossible() -> None:
     assert sorted_union(np.array([1, 2]), np.array([2.5])).tolist() == [1.0, 2.0, 2.5]
     assert sorted_union(np.array([1.0]), np.array([5])).dtype == np.float64
+    assert sorted_union(np.empty(0, np.int64), np.empty(0)).dtype == np.int64
     assert sorted_union(np.array([1], np.uint8), np.array([-3])).tolist() == [-3, 1]
     assert sorted_union(np.array([1], np.int8), np.array([300.0])).tolist() == [1, 300]
     for first, more in ((np.array([1.0]), np.array([2**62 + 1])), (np.array([1]), np.array([2**63], np.uint64))):

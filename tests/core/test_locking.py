@@ -430,6 +430,13 @@ def test_copies_have_a_guard_of_their_own_and_parts_share_one() -> None:
     np.testing.assert_array_equal(model.votes_.sum(), 40)
 
 
+def test_parts_of_parts_share_the_guard() -> None:
+    model = Stack([patches()], ModalClassifier(IncrementalWTA(n_units=4))).partial_fit(ROWS, LABELS)
+    again = pickle.loads(pickle.dumps(model))
+    again.predict(ROWS)
+    assert vars(again.last_.memory_)["_guard"] is vars(again.last_)["_guard"] is vars(again)["_guard"]
+
+
 def test_a_part_gets_no_guard_of_its_own_while_its_owner_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     model = pickle.loads(pickle.dumps(ModalClassifier(IncrementalWTA(n_units=2)).partial_fit(ROWS, LABELS)))
     found: list[Guard] = []
