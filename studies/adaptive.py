@@ -88,6 +88,7 @@ def trial(
     ``changes``: rows at which changes begin, if they differ from the visits of the stream.
     """
     tasks, after, seconds = range(len(benchmark.tasks)), [], 0.0
+    model.set_params(n_winners=1)  # the default depends on the memory; both columns are of all models
     for visit, chunks in groupby(stream, lambda chunk: chunk.visit):
         for chunk in chunks:
             X, y = benchmark.X[chunk.indices], benchmark.y[chunk.indices]
