@@ -17,7 +17,7 @@ from ccmem.core.codes import MERGE, MOVE, REJECTED
 from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot, dots_and_square
-from ccmem.kernels.jit import kernel_in_place
+from ccmem.kernels.jit import kernel_in_place, kernel_inlined
 from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise, renormalising_move
 from ccmem.models.adaptive.coordinates import COLUMNS, INVERSE, dissimilarity, squared_apart
@@ -92,7 +92,7 @@ def match_members(
     return 1.0
 
 
-@kernel_in_place
+@kernel_inlined
 def place(
     state: Any, settings: Any, x: FloatArray, scale: float, matched: bool, label: int, votes: IntArray | None,
     refusing: bool,
