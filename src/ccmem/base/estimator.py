@@ -62,6 +62,7 @@ class SavedEstimator(Estimator):
     """Base of the estimators in ``__init__.pyi``, which can be saved. Their state is a NamedTuple of arrays."""
 
     _state: Any
+    n_features_in_: Any
 
     @reading
     def to_bytes(self) -> bytes:
@@ -76,6 +77,22 @@ class SavedEstimator(Estimator):
         from ccmem.io.persistence import save
 
         save(self, path)
+
+    def _export_columns(self) -> dict[str, Any]:
+        """Return the number of columns, and their names if they had any."""
+        names = {name: vars(self)[name] for name in ("feature_names_in_",) if name in vars(self)}
+        return {"n_features_in_": int(self.n_features_in_), **names}
+
+    def _import_columns(self, fields: dict[str, Any]) -> None:
+        """Restore the result of :meth:`_export_columns`; raise ValueError if it is damaged."""
+        from ccmem.base.storage import check_vector
+
+        width = fields["n_features_in_"]
+        if type(width) is not int or not 0 < width < 2**62:
+            raise ValueError(f"{type(self).__name__}: n_features_in_={width!r} is not a number of columns")
+        if "feature_names_in_" in fields:
+            check_vector("feature_names_in_", fields["feature_names_in_"], width)
+        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]

@@ -54,10 +54,9 @@ def export_memory(memory: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {"state": arrays, "counters": counters, "events": narrowed(events)}
     if _draws(memory):
         fields["random_state"] = memory._rng
-    fields["n_features_in_"] = int(memory.n_features_in_)
-    for name in ("feature_names_in_", "labels_"):
-        if name in vars(memory):
-            fields[name] = vars(memory)[name]
+    fields |= memory._export_columns()
+    if "labels_" in vars(memory):
+        fields["labels_"] = memory.labels_
     if names := vars(memory).get("_block_names"):
         fields["block_names"] = [list(entry) for entry in names.items()]
     if has_blocks and (times := memory._export_times()) is not None:
@@ -105,13 +104,10 @@ def import_memory(memory: Any, fields: dict[str, Any]) -> None:
         memory._rng = rng
     else:
         memory._rng = _NOT_DRAWN_FROM
-    if "feature_names_in_" in fields:
-        check_vector("feature_names_in_", fields["feature_names_in_"], fields["n_features_in_"])
-        memory.feature_names_in_ = fields["feature_names_in_"]
+    memory._import_columns(fields)
     if "labels_" in fields:
         check_vector("labels_", fields["labels_"])
         memory.labels_ = fields["labels_"]
-    memory.n_features_in_ = fields["n_features_in_"]
     memory._began_with = memory._shape()
     memory._state = state
     if not _has_blocks(memory):

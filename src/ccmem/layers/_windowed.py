@@ -206,19 +206,17 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
     @reading
     def _export(self) -> dict[str, Any]:
         self._check_settings()
-        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
         return {
             "rows": self._rows,
             "window_": self.window_,
             "seen": self.n_samples_seen_,
             "windows": self.n_windows_,
-            "n_features_in_": int(self.n_features_in_),
-            **names,
+            **self._export_columns(),
             **({} if self.window_ is None else self._export_learned()),
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, check_vector
+        from ccmem.base.storage import check_names
 
         owner = type(self).__name__
         check_parameters(owner, self._rules, vars(self))
@@ -226,7 +224,7 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
             check_names(owner, fields, _COMMON)
         rows, window, n_features = fields["rows"], fields["window_"], fields["n_features_in_"]
         counts = (fields["seen"], fields["windows"])
-        if not all(type(n) is int and 0 <= n < 2**62 for n in (*counts, n_features)) or n_features < 1:
+        if not all(type(n) is int and 0 <= n < 2**62 for n in counts):
             raise ValueError(f"{owner}: its counters are damaged")
         given = None if self.window == "auto" else int(self.window)
         longest = max(8, 2 * self._most_waiting, given or 0)
@@ -234,10 +232,7 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
             raise ValueError(f"{owner}: a window of {window!r} rows is not possible")
         if window is not None and given not in (None, window):
             raise ValueError(f"{owner}: its window of {window!r} rows is not that of its parameters")
-        if "feature_names_in_" in fields:
-            check_vector("feature_names_in_", fields["feature_names_in_"], n_features)
-            self.feature_names_in_ = fields["feature_names_in_"]
-        self.n_features_in_ = n_features
+        self._import_columns(fields)
         self._begin()
         if window is not None and self.window_ is None:
             self._set_window(window)

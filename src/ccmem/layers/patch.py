@@ -285,18 +285,16 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     @reading
     def _export(self) -> dict[str, Any]:
         self._check_settings()
-        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
         return {
             "units": self._state.units,
             "wins": self._state.wins,
             "counters": dict(zip(COUNTERS, self._state.counters.tolist(), strict=True)),
             "image_shape_": self.image_shape_,
-            "n_features_in_": int(self.n_features_in_),
-            **names,
+            **self._export_columns(),
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_array, check_names, check_vector
+        from ccmem.base.storage import check_array, check_names
 
         check_parameters("PatchLayer", self._rules, vars(self))
         needed = ("units", "wins", "counters", "image_shape_", "n_features_in_")
@@ -306,10 +304,9 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         given = self._shape_of(())
         if not (isinstance(shape, tuple) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)):
             raise ValueError("PatchLayer: the shape of its images is damaged")
-        if math.prod(shape) != n_features or type(n_features) is not int or (given or shape) != shape:
+        if math.prod(shape) != n_features or (given or shape) != shape:
             raise ValueError(f"PatchLayer: images of {_times(shape)} do not fit its parameters")
-        if "feature_names_in_" in fields:
-            check_vector("feature_names_in_", fields["feature_names_in_"], n_features)
+        self._import_columns(fields)
         units, wins, n = fields["units"], fields["wins"], int(self.n_units)
         taps = int(self.patch_size) ** 2 * (*shape, 1)[2]
         check_array("PatchLayer", "units", units, (n, taps), np.float32)
@@ -324,7 +321,6 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._plan = self._new_plan(shape)
         self._state = PatchState(aligned(units), aligned(wins), np.array(counts, np.int64))
         self.image_shape_, self._began_with = shape, self._shape()
-        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -6,13 +6,11 @@ The equations of :mod:`ccmem.models.fuzzy_art` apply, with these changes for a s
     match tracking: if the unit that matches has another label,   rho <- its match + match_tracking, for this sample
     if none resonates:                                            I becomes a new unit with label y
 
-Ties go to the lowest index. A sample without a label is not learned. Once ``max_units`` is reached, a sample that
-resonates with no unit replaces the least used unit of the label with the most units, if that label has at least two
-units more than y; otherwise the sample is rejected. So a late label gets its share of the units, and no two labels take
-units from each other in turn. This is a choice of this implementation, without effect below the bound.
-Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
-"Simplified fuzzy ARTMAP", 1993. Equal to artlib's SimpleARTMAP exactly. Reference in plain numpy:
-``tests/naive/artmap.py``.
+Ties go to the lowest index. A sample without a label is not learned. Once ``max_units`` is reached (a choice of this
+implementation), a sample that resonates with no unit replaces the least used unit of the label with the most units, if
+that label has at least two units more than y; otherwise the sample is rejected. A late label thus gets its share, and
+no two labels take units from each other in turn. Sources: G. Carpenter et al., "Fuzzy ARTMAP", 1992; T. Kasuba,
+"Simplified fuzzy ARTMAP", 1993. Equal to artlib's SimpleARTMAP exactly. Reference: ``tests/naive/artmap.py``.
 
 >>> import numpy as np
 >>> X, y = np.array([[0.1], [0.3], [0.9]]), ["a", "b", "b"]

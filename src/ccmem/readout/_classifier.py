@@ -94,22 +94,6 @@ class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type:
         everything = sorted_union(known, labels[~missing], np.asarray([] if classes is None else classes))
         return encode_labels(labels, missing, everything), everything
 
-    def _export_columns(self) -> dict[str, Any]:
-        """Return the number of columns, and their names if they had any."""
-        names = {"feature_names_in_": self.feature_names_in_} if hasattr(self, "feature_names_in_") else {}
-        return {"n_features_in_": int(self.n_features_in_), **names}
-
-    def _import_columns(self, fields: dict[str, Any]) -> None:
-        """Restore what :meth:`_export_columns` returned; raise ValueError if it is damaged."""
-        from ccmem.base.storage import check_vector
-
-        d = fields["n_features_in_"]
-        if type(d) is not int or d < 1:
-            raise ValueError(f"{type(self).__name__}: n_features_in_={d!r} is not a number of columns")
-        if "feature_names_in_" in fields:
-            check_vector("feature_names_in_", fields["feature_names_in_"], d)
-        self.__dict__.update({name: fields[name] for name in fields if name.endswith("_in_")})
-
     def _require_label(self, seen: bool) -> None:
         """Raise if no label has been seen."""
         if not seen:
