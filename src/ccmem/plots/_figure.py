@@ -21,7 +21,7 @@ def _kinds() -> tuple[Any, Any]:
 
     def png(figure: Any) -> bytes:
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110)
+        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
         return buffer.getvalue()
 
     class ShownFigure(Figure):

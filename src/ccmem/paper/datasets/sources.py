@@ -183,6 +183,6 @@ def _download(address: str, path: Path) -> None:
                 done += file.write(part)
                 line.show(f"{path.name}: {done / 1e6:.1f}{f' of {size / 1e6:.1f}' if size else ''} MB")
     except (OSError, http.client.HTTPException, ValueError) as problem:
-        raise OSError(f"{address}: {problem}") from problem
+        raise OSError(f"{path.name}: {getattr(problem, 'reason', problem)}") from problem
     finally:
         line.clear()

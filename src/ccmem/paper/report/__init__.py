@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,8 +43,6 @@ def _pictures(result: Mapping[str, Any], folder: Path) -> list[tuple[str, bytes]
 
     found = []
     for name, caption, figure in draw(result, folder):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-        write_whole(folder / "figures" / f"{name}.png", buffer.getvalue())
-        found.append((caption, buffer.getvalue()))
+        found.append((caption, figure._repr_png_()))
+        write_whole(folder / "figures" / f"{name}.png", found[-1][1])
     return found
