@@ -127,6 +127,21 @@ def test_priors_of_the_stream_count_rows_that_wait_in_the_buffer():
     assert np.mean(clf.predict(X) == y) > 0.8
 
 
+@pytest.mark.parametrize("forgetting", ["auto", "none"])
+def test_default_priors_follow_all_rows_in_any_order(forgetting):
+    rng = np.random.default_rng(0)
+    y = (rng.random(2000) < 0.05).astype(int)
+    X = rng.normal(size=(2000, 3)) + y[:, None]
+    accuracy = {}
+    for order in (np.arange(1500), np.argsort(y[:1500], kind="stable")):
+        for priors in ("all", "equal"):
+            model = DiscriminantClassifier(forgetting=forgetting, priors=priors).fit(X[order], y[order])
+            accuracy.setdefault(priors, []).append(np.mean(model.predict(X[1500:]) == y[1500:]))
+    assert accuracy["all"][0] > 0.93
+    assert accuracy["all"][1] > (0.9 if forgetting == "auto" else 0.93)  # short memories trust the latest labels
+    assert max(accuracy["equal"]) < 0.9
+
+
 def test_announced_classes_are_never_answered_before_they_come():
     X, y = rows(60)
     clf = Sums(2).partial_fit(X, y, classes=[7, 9])

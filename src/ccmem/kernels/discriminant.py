@@ -24,6 +24,8 @@ SHORT_FADE, LONG_FADE, USE_FADE = 0.9, 0.99, 0.9999
 """Decay factors per row of the first three rows of ``forecasters``."""
 PRIOR_FADE = 0.998
 """Decay factor per row of the counts behind class priors, a memory of about 500 rows."""
+PSEUDO_COUNT = 20.0
+"""Rows added to every class before frequencies among all rows become priors: few rows say little about them."""
 LEAST_SHARE = 0.02
 """Fraction of a uniform forecast mixed into every forecast before its log loss, so that one row cannot veto."""
 CERTAINTY_FADE = 0.99
@@ -32,8 +34,8 @@ TYPICAL_FADE = 0.995
 """Decay factor per row of the mean and variance of log distances to the row's own class."""
 ARCHIVE_EVERY = 256
 """Number of labelled rows after which :func:`run` returns, so that the caller may archive a forecaster."""
-EQUAL, STREAM, PREVIOUS = 0, 1, 2
-"""Class priors: uniform; recent frequencies; recent frequencies after the previous label."""
+EQUAL, STREAM, PREVIOUS, COUNTS = 0, 1, 2, 3
+"""Class priors: uniform; recent frequencies; recent frequencies after the previous label; all frequencies."""
 SEEN, TAUGHT, LAST, ARCHIVE = 0, 1, 2, 3
 """Indices into ``counters``: rows seen, rows with a label, code of the last label, archived forecasters."""
 TILE = 16
@@ -302,7 +304,9 @@ def run(
         for c in range(n_classes):
             known += counts[c] > 0
             priors[c] = 0.0 if counts[c] > 0 else -np.inf
-            if mode != EQUAL and counts[c] > 0:
+            if mode == COUNTS and counts[c] > 0:
+                priors[c] = math.log(counts[c] + PSEUDO_COUNT)
+            elif mode != EQUAL and counts[c] > 0:
                 priors[c] = math.log(tables[counters[LAST] + 1 if mode == PREVIOUS else 0, c] + 0.5)
         if not learning or (known > 1 and counts[own] > 0):
             # Forecasters are weighted by their latest log likelihoods; the neighbours are forecaster ``most``.

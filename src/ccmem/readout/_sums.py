@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.discriminant import EQUAL
+from ccmem.kernels.discriminant import EQUAL, PSEUDO_COUNT
 from ccmem.models.adaptive.coordinates import FEW_COLUMNS, SHARED_UNIT
 from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays
@@ -199,8 +199,7 @@ class Sums(NamedTuple):
         """Return the class probabilities of every row, and None: distances to classes are not known."""
         found = -self.scores(rows, settings, made) / (2.0 * self.temperature)
         if settings.priors != EQUAL:
-            with np.errstate(divide="ignore"):  # a class that was announced but never seen has log prior -inf
-                found += np.log(self.class_counts / max(self.counters[TAUGHT], 1))
+            found += np.log(self.class_counts + PSEUDO_COUNT)
         return _softmax(found), None
 
     @property

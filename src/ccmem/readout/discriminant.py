@@ -14,9 +14,9 @@ The sums do not depend on the order of rows, so the order of classes or tasks ca
 the sums are those of the shuffled stream. Only the axes depend slightly on the order, because axes beyond n_axes are
 dropped each time the buffer is added. S_c is never formed: by Woodbury's identity a prediction takes one product with
 B^-1 m_c and n_axes others per class. Rows wait in a buffer, and predictions use the sums without it: at most
-``buffer_rows`` rows wait, and of every class at most an eighth of the number of its rows in the sums. All classes have
-equal prior probability. T is learned online: from time to time rows are scored before they are learned, and T moves
-towards the minimum of their log loss. The diagonal of W is used where columns do not share a unit
+``buffer_rows`` rows wait, and of every class at most an eighth of the number of its rows in the sums. Priors are
+multiplied to p_c. T is learned online: from time to time rows are scored before they are learned, and T moves towards
+the minimum of their log loss. The diagonal of W is used where columns do not share a unit
 (:mod:`ccmem.models.adaptive.coordinates`). A class of one sample has the shared covariance; if all variances are 0, the
 nearest mean wins. This is regularised discriminant analysis (Friedman, 1989) with low-rank class covariances; it
 involves no competition.
@@ -41,7 +41,7 @@ from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, undone_on_error
-from ccmem.kernels.discriminant import EQUAL, PREVIOUS, STREAM
+from ccmem.kernels.discriminant import COUNTS, EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
 from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._following import Following, Settings
@@ -79,9 +79,9 @@ class DiscriminantClassifier(CountingClassifier):
         are slower.
     forgetting : "auto" or "none", default="auto"
         "auto" tracks drift if columns are few; "none" always keeps one set of running sums.
-    priors : "equal" or "stream", default="equal"
-        Class priors: equal, or recent class frequencies (with forgetting="none": frequencies in the whole stream).
-        Keep them equal if classes arrive one after the other and all of them will be predicted later.
+    priors : "all", "stream" or "equal", default="all"
+        Class priors: frequencies among all rows learned, which do not depend on their order; recent frequencies (with
+        forgetting="none" or many columns: also of all rows); or equal priors, so that rare classes are not missed.
     autoregressive : bool, default=False
         True to condition the priors on the previous label: recent frequencies after that label. For streams whose
         labels arrive before the next row is predicted; needs forgetting.
@@ -104,7 +104,7 @@ class DiscriminantClassifier(CountingClassifier):
         "ridge": number(0.0, open_below=True, open_above=True),
         "buffer_rows": integer(1),
         "forgetting": choice("auto", "none"),
-        "priors": choice("equal", "stream"),
+        "priors": choice("all", "stream", "equal"),
         "autoregressive": boolean(),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
@@ -121,7 +121,7 @@ class DiscriminantClassifier(CountingClassifier):
         ridge: float = 0.02,
         buffer_rows: int = 64,
         forgetting: str = "auto",
-        priors: str = "equal",
+        priors: str = "all",
         autoregressive: bool = False,
         unlabeled: Any = None,
     ) -> None:
@@ -171,7 +171,7 @@ class DiscriminantClassifier(CountingClassifier):
         self._state.learn(rows, codes, self._settings())
 
     def _settings(self) -> Settings:
-        priors = PREVIOUS if self.autoregressive else STREAM if self.priors == "stream" else EQUAL
+        priors = PREVIOUS if self.autoregressive else {"all": COUNTS, "stream": STREAM, "equal": EQUAL}[self.priors]
         return Settings(float(self.own_share), float(self.ridge), int(self.n_axes), priors)
 
     def _check_settings(self) -> None:
