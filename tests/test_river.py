@@ -290,7 +290,9 @@ def test_a_signal_is_watched_in_windows() -> None:
     time, rng = 2 * np.pi * np.arange(3000) / 20, np.random.default_rng(0)
     hum = np.sin(time) + 0.05 * rng.normal(size=3000)
     front, memory = WindowLayer(), AdaptiveCCM(n_slots=10)
-    memory.partial_fit(front.push(hum[:, None]))
+    windows = front.push(hum[:, None])
+    front.set_overlap(memory)
+    memory.partial_fit(windows)
     detector, told = ConceptDetector(window="auto"), []
     for x in hum:
         detector.update({"hum": x})
@@ -308,7 +310,9 @@ def test_a_signal_is_watched_by_its_shapes() -> None:
     hum = np.sin(time) + 0.05 * rng.normal(size=2500)
     hum[1500] = np.nan
     front, memory = ShapeLayer(), AdaptiveCCM(n_slots=10)
-    memory.partial_fit(front.push(hum[:, None]))
+    windows = front.push(hum[:, None])
+    front.set_overlap(memory)
+    memory.partial_fit(windows)
     given = ShapeLayer()
     detector = ConceptDetector(window=given)
     for x in hum:
