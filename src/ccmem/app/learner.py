@@ -157,14 +157,14 @@ class Learner:
     def on_event(self, callback: Callable[[Event], Any]) -> None:
         """Register ``callback`` for future events; with windows, steps are converted to rows."""
         if (front := self.front) is not None:
-            tell = callback
+            report = callback
 
             def callback(event: Event) -> Any:
                 found = front.event_in_rows(event)
                 if self._clock is None:
-                    return tell(found)
+                    return report(found)
                 self._clock.advance(found.step + 1)
-                return tell(found._replace(onset_time=self._clock.at(found.onset)))
+                return report(found._replace(onset_time=self._clock.at(found.onset)))
 
         for memory in {
             id(m): m for m in (self.model, getattr(self.model, "memory", None), getattr(self.model, "memory_", None))

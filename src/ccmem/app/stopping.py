@@ -16,7 +16,7 @@ class Ended(Exception):  # noqa: N818 - a request, not an error
 
 
 class StopRequest:
-    """Number of the signal that asked the command to end; None if none has."""
+    """Number of the signal that requested the end of the command, or None."""
 
     number: int | None = None
 
@@ -24,10 +24,10 @@ class StopRequest:
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[StopRequest]:
     """Record Ctrl-C, SIGTERM and SIGHUP, so that the ``with`` body can clean up; a second signal ends the process."""
-    asked = StopRequest()
+    request = StopRequest()
 
     def note(number: int, frame: Any) -> None:
-        asked.number = number
+        request.number = number
         signal.signal(number, signal.SIG_DFL)
 
     hang_up = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP
@@ -36,7 +36,7 @@ def ended_by_signals() -> Iterator[StopRequest]:
     caught = [number for number in numbers if not (nohup and number == hang_up)]
     previous = {number: signal.signal(number, note) for number in caught}
     try:
-        yield asked
+        yield request
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

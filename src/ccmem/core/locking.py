@@ -31,7 +31,7 @@ class Guard:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.depth = 0  # nesting depth of learning methods
-        self.to_notify: Any = None  # memory with events that its listeners have not been told yet
+        self.to_notify: Any = None  # memory with events that were not yet delivered to listeners
         self.deliverer: int | None = None  # thread that calls listeners, which may read but not learn
 
     def deliver(self) -> None:

@@ -11,7 +11,7 @@ EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
 
 
 def format_time(seconds: float | None) -> str:
-    """Return a time in words; seconds are shown if they are not 0. "-" stands for an unknown time.
+    """Return a time in words; seconds are shown if they are not 0. "-" means an unknown time.
 
     >>> format_time(1423128240.0), format_time(1423128245.5), format_time(None)
     ('5 Feb 2015 09:24', '5 Feb 2015 09:24:05', '-')

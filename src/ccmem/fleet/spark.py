@@ -39,7 +39,7 @@ def configure(builder: Any) -> Any:
 
 
 def rows_of_messages(messages: Any, schema: str) -> Any:
-    """Flat rows from a stream of messages whose ``value`` is a JSON object, as Kafka hands them over.
+    """Return flat rows from a stream of messages whose ``value`` is a JSON object, as Kafka delivers them.
 
     ``schema`` names the columns ("machine string, time bigint, flow float"). A message that is no such object becomes a
     row of nulls, which :func:`learn` refuses: filter these out before if they may come.
@@ -60,7 +60,7 @@ def learn(
     label: str | None = None,
     late: str = "drop",
 ) -> Any:
-    """The events of a stream of flat rows, as a stream, with the columns of a ``KeyedEvent``.
+    """Return the events of a stream of flat rows as a stream with the columns of a ``KeyedEvent``.
 
     ``rows`` is a streaming DataFrame with one column each for key (string or bigint), order (bigint, double or
     timestamp) and every feature (float or double; all become the type of the first). ``late="stop"`` ends the query

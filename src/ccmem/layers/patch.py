@@ -21,7 +21,7 @@ learned shapes. An image without contrast has features 0 for all units.
 
 >>> import numpy as np
 >>> bars = np.zeros((2, 6, 6))
->>> bars[0, :, 3:], bars[1, 3:, :] = 1, 1                                # an edge that stands, one that lies
+>>> bars[0, :, 3:], bars[1, 3:, :] = 1, 1                                # a vertical edge, a horizontal edge
 >>> layer = PatchLayer(n_units=4, patch_size=3, grid=1, random_state=0).partial_fit(bars)
 >>> layer.transform(bars).shape, layer.frozen_
 ((2, 4), False)

@@ -103,16 +103,16 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     def on_event(self, callback: Callable[[Event], Any]) -> Callable[[Event], Any]:
         """Call ``callback(event)`` for every new block and recall of the memory, also before the layers are fixed."""
-        tell = callback
+        report = callback
         if self._of_windows():  # steps count rows everywhere
 
-            def tell(event: Event) -> Any:
+            def report(event: Event) -> Any:
                 return callback(self._in_rows(event))
 
         memories = [getattr(last, "memory", last) for last in (self.last, getattr(self, "last_", self.last))]
         memories += [self.last_.memory_] if hasattr(getattr(self, "last_", None), "memory_") else []
         for memory in {id(memory): memory for memory in memories}.values():
-            memory.on_event(tell)
+            memory.on_event(report)
         return callback
 
     def _learn_anew(self, X: Any, y: Any, classes: Any) -> None:
@@ -281,14 +281,14 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, method: str, X: Any) -> Any:
         self._require_start()
-        ask = getattr(self._last_now(), method)
+        answer = getattr(self._last_now(), method)
         if not self._of_windows():
             rows = self.layers_[0]._check(X)
-            return np.concatenate([ask(self._features(rows[part])) for part in _parts(0, len(rows))])
+            return np.concatenate([answer(self._features(rows[part])) for part in _parts(0, len(rows))])
         windows = self._features(X)  # one prediction per window
         if not len(windows):
             raise ValueError(f"Stack: {len(X)} rows are fewer than a window of {self.layers_[0].window_}; give more")
-        return ask(windows)
+        return answer(windows)
 
     def _last_now(self) -> Any:
         """Return ``last_`` or, while samples are buffered, a copy that has learned them from the current layers."""

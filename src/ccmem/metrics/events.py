@@ -1,9 +1,9 @@
 """Scores of events against known changes: delay, missed changes, false alarms, correct recalls.
 
 A change at step c is found by the first event at or after c, before the next change and within ``max_delay`` samples;
-every further event until the next change is a false alarm. Where the task that begins is known, each block stands for
+every further event until the next change is a false alarm. Where the task that begins is known, each block represents
 the task at whose beginning it was made (the first block: for the task that the stream began with); a return to a task
-that already has a block is right if the found event leads to a block that stands for it.
+that already has a block is right if the found event leads to a block that represents it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def backward_transfer(R: Any) -> float:
 
 
 def backward_transfer_triangle(R: Any) -> float:
-    """The other BWT (Continuum, CapyMOA): mean of R[i, j] - R[j, j] over the whole triangle i > j; 0 for one task."""
+    """Alternative BWT (Continuum, CapyMOA): mean of R[i, j] - R[j, j] over the whole triangle i > j; 0 for one task."""
     matrix = _task_matrix(R)
     later, earlier = np.tril_indices(len(matrix), -1)
     change = matrix[later, earlier] - matrix[earlier, earlier]

@@ -94,11 +94,10 @@ class BlockMemory(CompetitiveMemory):
         """Call ``callback(event)`` for every new block and recall from now on; usable as a decorator.
 
         The callback runs in a thread that learns, after the chunk with the event has been learned completely. It may
-        read, predict with or save the memory, as other threads may meanwhile; teaching the memory raises RuntimeError.
-        Other threads may teach the memory meanwhile. Callbacks run one after the other, in the order of the events.
-        If the callback raises, the chunk stays learned, and the remaining events are delivered after the next chunk.
-        Clones keep the callback, because a classifier learns in a clone of its memory; pickles, copies and checkpoints
-        drop it.
+        read, predict with or save the memory; teaching the memory raises RuntimeError. Other threads may use and teach
+        the memory at the same time. Callbacks run one after the other, in the order of the events. If the callback
+        raises, the chunk stays learned, and the remaining events are delivered after the next chunk. Clones keep the
+        callback, because a classifier learns in a clone of its memory; pickles, copies and checkpoints drop it.
         """
         if not callable(callback):
             raise TypeError(f"on_event needs a function of one event, not {callback!r}")
@@ -246,7 +245,7 @@ class BlockMemory(CompetitiveMemory):
             guard_of(self).to_notify = self
 
     def _next_event(self) -> Event | None:
-        """Return the oldest event that listeners have not been told, and remove it from these."""
+        """Return the oldest event that was not yet delivered to listeners, and remove it from the queue."""
         if not self._pending_events:
             return None
         event, self._pending_events = self._pending_events[0], self._pending_events[1:]

@@ -88,7 +88,7 @@ def renormalising(state: Any, settings: Any, unit: int, x: FloatArray, amount: f
 
 @kernel_in_place
 def measure(state: Any, unit: int) -> None:
-    """Note \\|w\\| of a unit."""
+    """Store the norm of a unit."""
     lower, upper = state.prototypes[unit], state.complements[unit]
     state.norms[unit] = minimum_sum(lower, lower) + minimum_sum(upper, upper)
 

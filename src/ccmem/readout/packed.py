@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 """Smallest ridge per column that keeps a matrix positive definite despite rounding in single precision."""
 
 _NO_SPREAD, _CONSTANT = 1e-14, 1e-4
-"""Variance that may be rounding, and variance that stands for it, relative to the squared magnitude of the column."""
+"""Variance that may be rounding, and the variance that replaces it, relative to the squared magnitude of the column."""
 
 
 @contextmanager

@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     refuse_overlap({"--out": args.out}, [*stream.files, args.checkpoint])
     rows = right = labelled = 0
     kinds = learner.answer_kinds(args.units)
-    with ended_by_signals() as asked, open_writer(args.out, kinds) as write:
+    with ended_by_signals() as request, open_writer(args.out, kinds) as write:
         for chunk in stream.chunks_read_ahead(None, _IDLE_SECONDS):
-            if asked.number is not None:
-                raise Ended(asked.number)
+            if request.number is not None:
+                raise Ended(request.number)
             if chunk is None:
                 continue
             answers = learner.predict(chunk.X, args.units) if len(chunk.X) else {name: np.empty(0) for name in kinds}
@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(facts), file=where)
     elif args.out != "-" or sys.stderr.isatty():
-        told = f"; {facts['accuracy']:.2%} of {labelled:,} labelled rows right" if labelled else ""
+        accuracy = f"; {facts['accuracy']:.2%} of {labelled:,} labelled rows right" if labelled else ""
         bad = f"; {stream.bad_rows:,} bad rows left empty" if stream.bad_rows else ""
-        print(f"predicted {rows:,} rows to {args.out}{bad}{told}", file=where)
+        print(f"predicted {rows:,} rows to {args.out}{bad}{accuracy}", file=where)
     return 0
 
 

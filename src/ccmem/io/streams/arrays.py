@@ -165,7 +165,7 @@ def _text(value: Any) -> Any:
 
 
 def open_npy(file: str, stream: Any, regular: bool, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
-    """Open an NPY file, or a pipe with its content, which cannot tell its length."""
+    """Open an NPY file, or a pipe with its content, whose length is unknown."""
     length = os.fstat(stream.fileno()).st_size if regular else None
     shape, dtype, rows, first_byte = _stream(file, stream, length)
     return ArrayTable(file, {"": (shape, dtype, rows)}, stream.close, first_byte, rules)

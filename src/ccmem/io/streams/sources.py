@@ -129,7 +129,7 @@ def _recognised(file: str, stream: Any, format: str | None) -> tuple[str, Any, s
 
 
 def grows_by_lines(file: str) -> bool:
-    """True if every line of a text file can be told apart by a line feed: not in gzip and UTF-16."""
+    """True if every line of a text file ends with a line feed byte: not in gzip and UTF-16."""
     with open(file, "rb") as stream:  # noqa: PTH123
         head = stream.read(HEAD)
     return not head.startswith(_GZIP) and encoding_of(head) is None

@@ -22,7 +22,7 @@ from ccmem.models.adaptive.state import (
     DRIFT,
     FOURTHS,
     GAP,
-    HEARD,
+    HAS_BATCH,
     HOME,
     LEVEL,
     LONGEST,
@@ -99,15 +99,15 @@ def add_some(stream: FloatArray, gaps: FloatArray, unknown: FloatArray, x: Float
 
 @kernel_in_place
 def fill(reference: FloatArray, x: FloatArray, filled: FloatArray) -> bool:
-    """Copy a row, the reference in place of missing readings; True if there is any reading."""
-    heard = False
+    """Copy a row, the reference in place of missing readings; return True if there is any reading."""
+    has_reading = False
     for j in range(x.shape[0]):
         if x[j] == x[j]:
             filled[j] = x[j]
-            heard = True
+            has_reading = True
         else:
             filled[j] = reference[j]
-    return heard
+    return has_reading
 
 
 @kernel_in_place
@@ -148,13 +148,13 @@ def finish(
     if missing is not None and gaps.shape[0] > 0:
         for j in range(stream.shape[1]):
             readings[j] = gaps[READINGS, j]
-            gaps[HEARD, j] = 1.0 if 2.0 * readings[j] >= batch else 0.0
+            gaps[HAS_BATCH, j] = 1.0 if 2.0 * readings[j] >= batch else 0.0
             for row in range(3):
-                gaps[SUMS + row, j] = stream[SUM + row, j] if gaps[HEARD, j] == 0.0 else 0.0
+                gaps[SUMS + row, j] = stream[SUM + row, j] if gaps[HAS_BATCH, j] == 0.0 else 0.0
     describe(stream[SUM], stream[SQUARES], stream[FOURTHS], stream[BEFORE], stream[REFERENCE], readings)
     if missing is not None and gaps.shape[0] > 0:
         for j in range(stream.shape[1]):
-            if gaps[HEARD, j] == 0.0:
+            if gaps[HAS_BATCH, j] == 0.0:
                 for row in range(3):
                     stream[SUM + row, j] = stream[last + row, j]
             else:
@@ -181,10 +181,12 @@ def row_of(age: int, latest: int) -> int:
 
 
 @kernel_in_place
-def hear(counters: IntArray, stream: FloatArray, block: FloatArray, gaps: FloatArray, batch: float) -> None:
-    """Let columns that the block in use has never had a reading of begin with the newest batch."""
+def begin_new_columns(
+    counters: IntArray, stream: FloatArray, block: FloatArray, gaps: FloatArray, batch: float
+) -> None:
+    """Start columns without earlier readings in the current block at the newest batch."""
     for j in range(stream.shape[1]):
-        if block[NOISE, j] >= 0.0 or (gaps.shape[0] > 0 and gaps[HEARD, j] == 0.0):
+        if block[NOISE, j] >= 0.0 or (gaps.shape[0] > 0 and gaps[HAS_BATCH, j] == 0.0):
             continue
         new = stream[DRIFT, j] == 0.0  # the stream has never had one either
         for f in range(2):

@@ -67,7 +67,7 @@ _SAME_LEVEL = 9.0
 
 
 def decide(state: Any, settings: Any) -> Any:
-    """Answer what the kernel asked for in ``counters[STATUS]``; return the state, with more blocks if need be."""
+    """Take the decision that the kernel requests in ``counters[STATUS]``; return the state, grown if necessary."""
     counters = state.counters
     status = int(counters[STATUS])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -228,8 +228,8 @@ def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     reference = np.where(z2 > _SAME_LEVEL, mean, level + share * (mean - level))
     reference = np.where(silent & known, level, np.where(known, reference, mean))
     _rebase(state, reference, n, settings.batch)
-    heard = known & ~silent
-    error += np.where(heard, (errors(batches, settings) - error) * n / (n + age), 0.0)
+    active = known & ~silent
+    error += np.where(active, (errors(batches, settings) - error) * n / (n + age), 0.0)
     stream[HOME : HOME + 2] = np.where(known, level, mean)
     counters[AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
     counters[KEPT] = counters[WAITING] = n if block != counters[POINTER] else 0  # a false alarm's batches are dropped
@@ -237,7 +237,7 @@ def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
 
 
 def _found(state: Any, settings: Any, batches: FloatArray) -> Any:
-    """Begin a new block with the batches since the alarm; a block that is still young begins anew instead."""
+    """Begin a new block with the batches since the alarm; a block that is still young starts again instead."""
     counters, n = state.counters, len(batches)
     block = int(counters[POINTER])
     if state.ages[block] + counters[WAITING] >= RING:

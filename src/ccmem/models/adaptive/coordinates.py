@@ -26,7 +26,7 @@ from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive.state import (
     BLOCKS,
     COORDINATES,
-    HEARD,
+    HAS_BATCH,
     LEVEL,
     NOISE,
     OTHERS,
@@ -248,7 +248,7 @@ def learn_columns(state: Any, settings: Any) -> None:
     columns, stream, batches = state.columns, state.stream, (state.counters[SEEN] + 1) // settings.batch
     gain = 1.0 / min(float(batches), SPAN)
     for j in range(columns.shape[1]):
-        if state.gaps.shape[0] > 0 and state.gaps[HEARD, j] == 0.0:
+        if state.gaps.shape[0] > 0 and state.gaps[HAS_BATCH, j] == 0.0:
             continue
         mean, within = stream[SUM, j], stream[SQUARES, j] * stream[SQUARES, j]
         if columns[VARIANCE, j] < 0.0:
@@ -287,7 +287,7 @@ def decide_coordinates(state: Any, settings: Any) -> None:
 
 @kernel_in_place
 def begin_in_columns(state: Any, settings: Any) -> None:
-    """Go from directions to columns: units of a block get the length of its rows."""
+    """Convert from directions to columns: units of a block get the length of its rows."""
     columns, counters = state.columns, state.counters
     counters[COORDINATES] = COLUMNS
     set_inverse(state, settings)

@@ -1,4 +1,4 @@
-"""Blocks whose mean directions are alike, told apart by normal densities of their columns. Numpy, for predictions."""
+"""Blocks whose mean directions are similar, separated by normal densities of their columns. Numpy, for predictions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _LEAST_SPREAD = 0.01
 """Smallest spread of a column in a density, relative to its largest over blocks: a constant column must not decide."""
 
 
-def tell_apart(memory: Any, X: FloatArray, competes: BoolArray | None, winners: IntArray) -> None:
+def correct_winners(memory: Any, X: FloatArray, competes: BoolArray | None, winners: IntArray) -> None:
     """Correct the winners of rows whose block resembles others in direction: the block that fits best wins."""
-    alike, levels, inverse, logs = block_tables(memory)
-    if alike is None:
+    similar, levels, inverse, logs = block_tables(memory)
+    if similar is None:
         return
     blocks = memory._state.unit_blocks[: memory.n_units_]
     may_win = memory._may_win() if competes is None else memory._may_win() & competes
     able = np.bincount(blocks[may_win], minlength=len(levels)) > 0
     found = blocks[winners]
-    rows = np.flatnonzero((alike[found] & able).sum(axis=1) > 1)
+    rows = np.flatnonzero((similar[found] & able).sum(axis=1) > 1)
     if not len(rows):
         return
     for some in np.array_split(rows, -(-len(rows) // SLAB_ROWS)):
-        best = likeliest(X[some], found[some], alike & able, levels, inverse, logs)
+        best = likeliest(X[some], found[some], similar & able, levels, inverse, logs)
         for block in np.unique(best[best != found[some]]):
             other = some[(best == block) & (found[some] != block)]
             winners[other] = memory._nearest(X[other], may_win & (blocks == block))
@@ -58,19 +58,19 @@ def block_tables(memory: Any) -> tuple[Any, Any, Any, Any]:
     if kept is not None and kept[0] is state.blocks and kept[1] == stamp:
         return kept[2]
     levels, spreads = memory.block_levels_, memory.block_spreads_
-    heard = ~np.isnan(levels).any(axis=0)
-    centres = np.where(heard, levels, 0.0)
-    scatter = np.where(heard, spreads, 0.0)
+    known = ~np.isnan(levels).any(axis=0)
+    centres = np.where(known, levels, 0.0)
+    scatter = np.where(known, spreads, 0.0)
     lengths = np.sqrt((centres**2).sum(axis=1) + (scatter**2).sum(axis=1)) + TINY
     cosines = (centres / lengths[:, None]) @ (centres / lengths[:, None]).T
     spread = (scatter**2).sum(axis=1) / lengths**2
     apart = np.diag(cosines)[:, None] + np.diag(cosines)[None, :] - 2.0 * cosines
-    # similar: mean directions closer than the error of a batch's mean; others are told apart by direction
-    alike = apart * memory._constants.batch < np.maximum(spread[:, None], spread[None, :])
-    np.fill_diagonal(alike, True)
+    # similar: mean directions closer than the error of a batch's mean; others are separated by direction
+    similar = apart * memory._constants.batch < np.maximum(spread[:, None], spread[None, :])
+    np.fill_diagonal(similar, True)
     floor = np.maximum(spreads, np.sqrt(memory._settings().rounding) * np.abs(levels) + 1e-150)
     floor = np.maximum(floor, _LEAST_SPREAD * floor.max(axis=0))
-    levels = np.where(heard, levels, np.nan)
-    tables = (alike if alike.sum() > n else None, levels, 1.0 / floor, np.where(heard, 2.0 * np.log(floor), 0.0))
+    levels = np.where(known, levels, np.nan)
+    tables = (similar if similar.sum() > n else None, levels, 1.0 / floor, np.where(known, 2.0 * np.log(floor), 0.0))
     memory.__dict__["_tables"] = state.blocks, stamp, tables
     return tables

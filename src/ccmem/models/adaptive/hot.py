@@ -9,7 +9,7 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.batches import finish, hear, report_gaps, row_of, store
+from ccmem.models.adaptive.batches import begin_new_columns, finish, report_gaps, row_of, store
 from ccmem.models.adaptive.coordinates import COLUMNS, learn_columns, scatter_of
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
 from ccmem.models.adaptive.state import (
@@ -104,7 +104,7 @@ def weigh(
     unit: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, age: float, i: int,
     predicted: float, prior: float,
 ) -> None:  # fmt: skip
-    """Turn the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window.
+    """Convert the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window.
 
     ``weight``, the share of that batch in the prediction, is then that for a window twice as long; ``power`` is phi^w.
     """
@@ -125,10 +125,10 @@ def weigh(
 
 @kernel_in_place
 def evaluate(state: Any, settings: Any, windows: int) -> None:
-    """Leave sums and log mixtures of Bayes factors of the first ``windows`` windows in ``scalars``.
+    """Store sums and log mixtures of Bayes factors of the first ``windows`` windows in ``scalars``.
 
-    The latest 1, 2, 4 and 8 batches are held against the reference. Columns are taken in parts, whose rows fit into the
-    cache of the processor.
+    The latest 1, 2, 4 and 8 batches are compared with the reference. Columns are taken in parts, whose rows fit into
+    the cache of the processor.
     """
     counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
     block = state.blocks[counters[POINTER]]
@@ -305,7 +305,7 @@ def judge(state: Any, settings: Any) -> None:
 
 @kernel_in_place
 def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
-    """Take a full batch into account; ``counters[STATUS]`` says what is asked for."""
+    """Take a full batch into account; ``counters[STATUS]`` holds the decision that is needed."""
     counters, stream = state.counters, state.stream
     slot: Any = (counters[LATEST] + 1) % RING
     gaps = missing is not None and state.gaps.shape[0] > 0
@@ -317,7 +317,7 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
     )  # the newest while an alarm is open, or the oldest
     finish(stream, state.gaps, state.scratch[0], missing, repeated, float(settings.batch))
     if gaps or counters[AGE] == 0:
-        hear(counters, stream, state.blocks[counters[POINTER]], state.gaps, float(settings.batch))
+        begin_new_columns(counters, stream, state.blocks[counters[POINTER]], state.gaps, float(settings.batch))
     learn_columns(state, settings)
     if counters[ALARM] > 0:
         counters[FRESH] += 1

@@ -48,7 +48,7 @@ def learn_rows(
     refusing: bool,
     missing: bool | None,
 ) -> int:
-    """Learn rows in order, up to the first that finds no space or asks for a decision; return their number.
+    """Learn rows in order, up to the first that finds no space or needs a decision; return their number.
 
     With ``missing`` None the first missing reading ends the loop, and the code for such readings is not compiled.
     """
@@ -60,12 +60,12 @@ def learn_rows(
     while r < X.shape[0] and counters[STATUS] == 0:
         if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
             break
-        x, heard = X[r], True
+        x, has_reading = X[r], True
         scale, matched = match_row(X, r, state.prototypes, counters, state.members, state.scores)
         if scale == 0.0 and has_gap(x):
             if missing is None or state.gaps.shape[0] == 0:
                 break
-            x, heard = state.filled, fill(stream[REFERENCE], x, state.filled)
+            x, has_reading = state.filled, fill(stream[REFERENCE], x, state.filled)
             scale, matched = scale_of(dot(x, x)), False
         if counters[SEEN] == 0:
             begin_stream(stream, X[r])
@@ -82,7 +82,7 @@ def learn_rows(
         winners[r] = REJECTED
         if counters[ALARM] > 0:
             counters[ALARM] += 1
-        elif (scale > 0.0 or counters[COORDINATES] == COLUMNS) and heard and counters[DOUBT] == 0:
+        elif (scale > 0.0 or counters[COORDINATES] == COLUMNS) and has_reading and counters[DOUBT] == 0:
             label = labels[r] if labels.shape[0] else UNKNOWN
             winners[r] = place(state, settings, x, scale, matched, label, votes, refusing)
         counters[ROWS] += 1

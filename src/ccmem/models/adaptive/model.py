@@ -37,7 +37,7 @@ from ccmem.models.adaptive.coordinates import (
     set_inverse,
     without_inverse,
 )
-from ccmem.models.adaptive.density import tell_apart
+from ccmem.models.adaptive.density import correct_winners
 from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
 from ccmem.models.adaptive.state import (
@@ -237,7 +237,7 @@ class AdaptiveCCM(BlockMemory):
                 return np.array([unit])
         winners = self._nearest(X, competes)
         if self.n_blocks_ > 1 and len(X) and not self._by_distance:
-            tell_apart(self, X, competes, winners)
+            correct_winners(self, X, competes, winners)
         return winners
 
     def _nearest(self, X: FloatArray, competes: BoolArray | None) -> IntArray:

@@ -33,17 +33,17 @@ def rank_blocks(
     """
     columns = window.shape[1]
     for k in range(ranks.shape[0]):
-        total, heard = 0.0, 0
+        total, n_known = 0.0, 0
         for j in range(columns):
             if silent[j] or blocks[k, 2, j] < 0.0:  # no reading
                 continue
-            heard += 1
+            n_known += 1
             for f in range(2):
                 level = blocks[k, f, j]
                 own = drift[f, j] * (blocks[k, 2 + f, j] + rounding * level * level) + blocks[k, 4 + f, j]
                 deviation = window[f, j] - level
                 total += min(deviation * deviation / max(own, variance[f, j]), _LARGEST)
-        ranks[k] = total / max(2 * heard, 1)
+        ranks[k] = total / max(2 * n_known, 1)
 
 
 def nearest_blocks(ranks: FloatArray, current: int) -> IntArray:

@@ -30,7 +30,7 @@ LEVEL, NOISE, SWAY, N_BLOCK = 0, 2, 4, 6
 """Rows of ``blocks``, each for means and then for spreads: level, error variance of one batch (-1 if the block has
 never had a reading of the column), and variance of batches around the level."""
 
-READINGS, GAP, LONGEST, LOST, HEARD, SUMS = range(6)
+READINGS, GAP, LONGEST, LOST, HAS_BATCH, SUMS = range(6)
 """Rows of ``gaps``: readings that wait for a feature, rows since the last reading, longest gap so far, 1 if the column
 was reported as lost, 1 if the latest batch has features of its own, and room for three sums. No rows before the first
 missing reading."""
@@ -60,8 +60,8 @@ OWN_COUNTERS = (
 """Places in ``counters``: blocks, block in use, rows since an open alarm; units of the block in use; rows of the batch
 being filled, latest slot of the ring, batches in the ring that belong to the block, those not learned yet, batches
 since the alarm; batches behind the reference, observations behind the stream's statistics, batches modulo 8; 1 if
-slots wait; what the kernel asks for, window of the alarm, first row of the change and its uncertainty; coordinates
-of the slots (:mod:`ccmem.models.adaptive.coordinates`)."""
+slots wait; the decision that the kernel needs, window of the alarm, first row of the change and its uncertainty;
+coordinates of the slots (:mod:`ccmem.models.adaptive.coordinates`)."""
 
 ALARMED, GATHERING, RETURNING = 1, 2, 3
 """Values of ``counters[STATUS]``: a change is certain; one more batch has come since; enough evidence for a

@@ -99,7 +99,7 @@ def weigh_block(
     high: FloatArray, higher: FloatArray, first: FloatArray, drift: FloatArray, level: FloatArray,
     reference: FloatArray, noise: FloatArray, sway: FloatArray, n: float, age: float, rounding: float,
 ) -> None:  # fmt: skip
-    """Turn the sums of a window into squared z-scores against the reference, given level, noise and sway of a block."""
+    """Convert sums of a window into squared z-scores against the reference, given level, noise and sway of a block."""
     sure = 1.0 + 3.0 / math.sqrt(age)
     for j in range(z2.shape[0]):
         unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + TINY
@@ -113,14 +113,14 @@ def weigh_block(
 @kernel_in_place
 def mean_distance(means: FloatArray, spreads: FloatArray, noise: FloatArray, silent: BoolArray) -> float:
     """Return the mean squared z-score of features; set it to -1 for columns without readings, which say nothing."""
-    total, heard = 0.0, 0
+    total, n_known = 0.0, 0
     for j in range(means.shape[0]):
         if silent[j] or noise[j] < 0.0:
             means[j] = spreads[j] = -1.0
         else:
             total += min(means[j], _MOST_APART) + min(spreads[j], _MOST_APART)
-            heard += 2
-    return total / max(heard, 1)
+            n_known += 2
+    return total / max(n_known, 1)
 
 
 @kernel_in_place
@@ -131,8 +131,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Set evidence that batches do not belong to a block, squared z-scores of features and their variance, per block.
 
-    Block ``own`` is at the reference. A waiting block may have moved meanwhile, by a part of the squared distance to
-    the nearest other block.
+    Block ``own`` is at the reference. A stored block may have moved since its last use, by a fraction of the squared
+    distance to the nearest other block.
     """
     n, columns, t, i = batches.shape[0], batches.shape[2], watched / (watched + settings.prior_count), 0
     while i < WINDOWS - 1 and 2 << i <= n:

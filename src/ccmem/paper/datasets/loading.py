@@ -112,7 +112,7 @@ def locate(
         tried.append("the cache: empty")
     except ValueError as problem:
         tried.append(str(problem))
-        print(f"ccmem: {problem}; fetching it anew", file=sys.stderr)
+        print(f"ccmem: {problem}; fetching it again", file=sys.stderr)
     if not download:
         tried.append("sources beyond this machine: not allowed")
         raise _nothing_found(entry, tried)

@@ -1,4 +1,4 @@
-"""A data set as published bytes: the catalogue, the IDX files of MNIST, and the checks that tell broken files.
+"""A data set as published bytes: the catalogue, the IDX files of MNIST, and the checks that detect broken files.
 
 >>> images = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)
 >>> bool((parse_idx(idx_bytes(images), "here") == images).all())

@@ -50,7 +50,7 @@ def from_cache(entry: Entry) -> tuple[RawSet, str] | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as file, np.load(file) as kept:  # an archive, whose checksums tell damage
+        with path.open("rb") as file, np.load(file) as kept:  # an archive, whose checksums reveal damage
             raw = checked(entry, [kept[name] for name in FILES], str(path), map(str, kept["notes"]))
             return raw, str(kept["source"])
     except Exception as problem:  # a damaged archive fails in many ways

@@ -52,9 +52,9 @@ class Progress:
     def show(self) -> None:
         """Redraw the bar."""
         part, left = self.done / self.total, self.left()
-        told = "estimating the time left" if left is None else f"about {_words(left)} left"
+        rest = "estimating the time left" if left is None else f"about {_words(left)} left"
         passed = _clock(self._clock() - self._began)
-        self._line.show(f"[{'#' * int(_WIDTH * part):<{_WIDTH}}] {self.done}/{self.total} trials, {passed}, {told}")
+        self._line.show(f"[{'#' * int(_WIDTH * part):<{_WIDTH}}] {self.done}/{self.total} trials, {passed}, {rest}")
 
     def close(self) -> None:
         """Erase the bar."""

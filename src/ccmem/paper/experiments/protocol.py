@@ -37,7 +37,7 @@ PROTOCOLS = (PAPER, STRICT)
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
-    """Raised when a run was asked to stop early."""
+    """Raised when a run has to stop early."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class Results:
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return the rows and trials that were asked for; the file keeps the others, too."""
+        """Return the requested rows and trials; the file keeps the others, too."""
         rows = {
             name: {**row, "trials": {n: trial for n, trial in row["trials"].items() if int(n) < self.trials}}
             for name, row in self._rows.items()

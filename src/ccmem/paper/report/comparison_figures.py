@@ -44,7 +44,7 @@ def draw_comparison(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
 
 
 def _styles(found: Sequence[Contender]) -> dict[str, dict[str, Any]]:
-    """Return the line style of every family shown; it is the same whatever rows were run.
+    """Return the line style of every family shown; it does not depend on the rows that were run.
 
     Hollow marks and dashes: task boundaries given. Dots: all data. Thick lines: ours.
     """

@@ -107,7 +107,7 @@ class FlyModel(Rival):
     """Number of cells that fire."""
     learning_rate: float = 0.01
     max_cells: int = 20_000
-    """Largest number of cells, whatever the budget, because cells cost time."""
+    """Largest number of cells for any budget, because cells cost time."""
     max_floats: int = 100_000
 
     told: ClassVar[str] = "labels, number of classes"

@@ -203,7 +203,7 @@ class Joint(_Retrained):
         return self._rows, self._codes
 
     def _grow(self, n_classes: int) -> None:
-        """Nothing: the network is made when it is trained."""
+        """Do nothing: the network is created when it is trained."""
 
     def _learn(self, X: FloatArray, codes: IntArray) -> None:
         self._rows, self._codes = np.concatenate([self._rows, X]), np.concatenate([self._codes, codes])
