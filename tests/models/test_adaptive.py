@@ -16,6 +16,7 @@ from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import model
 from ccmem.models.adaptive import state as names
 from ccmem.models.adaptive.coordinates import INVERSE, VARIANCE, set_inverse
+from ccmem.models.adaptive.evidence import bayes_factor, bayes_factors
 from ccmem.models.adaptive.units import refuses
 from naive.adaptive import naive
 from quick import QuickCCM, memories, task_streams
@@ -667,3 +668,16 @@ def test_spreads_follow_from_all_blocks_whichever_is_in_use() -> None:
         decided += bool((anew.columns[INVERSE] < 1 / np.sqrt(anew.columns[VARIANCE])).all())
     assert memory.n_blocks_ == 3
     assert decided >= 3  # spreads in the wide block decide while another is in use
+
+
+def test_bayes_factors_by_series_are_those_by_logarithms() -> None:
+    z2 = np.concatenate([[0.0], np.logspace(-4, 2, 200)])
+    for nu in (4.0, 9.0, 60.0, 1e3):
+        out = np.empty_like(z2)
+        bayes_factors(len(z2), 0, out, z2, np.full_like(z2, nu), np.zeros_like(z2), 8.0)
+        exact = np.array([bayes_factor(z, nu, 8.0) for z in z2])
+        in_series = out > 0
+        np.testing.assert_allclose(out[in_series], exact[in_series], rtol=1e-6)
+        assert in_series.sum() > 100
+    bayes_factors(len(z2), 0, out, z2, np.full_like(z2, nu), np.full_like(z2, -1.0), 8.0)
+    assert (out == 1.0).all()  # columns without readings say nothing

@@ -614,3 +614,26 @@ def test_arrays_that_can_only_be_read_forwards_are_skipped_through() -> None:
     *_, rows, _ = _stream("f", Forwards(packed.getvalue()), None)
     assert rows(0, 2).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert rows(10, 11).tolist() == [[30, 31, 32]]
+
+
+def test_the_first_line_decides_whether_carriage_returns_end_lines() -> None:
+    for data, expected in (
+        (b"a\rb", True),
+        (b"a\r", False),
+        (b"a\r\nb", False),
+        (b"\na\rb\r", False),
+        (b"a\nb\rc", False),
+    ):
+        assert csv._returns_end_lines(data) is expected, data
+
+
+@pytest.mark.parametrize(("texts", "features"), [(3, ("a", "b")), (5, ("a",))])
+def test_a_column_with_a_few_markers_in_ndjson_is_one_of_numbers(
+    tmp_path: Path, texts: int, features: tuple[str, ...]
+) -> None:
+    rows = [{"a": i * i, "b": "off" if i < texts else i / 8} for i in range(20)]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    stream = read_files(tmp_path / "a.ndjson", on_bad_row="skip")
+    list(stream)
+    assert stream.columns is not None
+    assert stream.columns.features == features
