@@ -3,7 +3,7 @@ An activity recording without labels
 ====================================
 
 A motion sensor on a belt records three axes of acceleration, 50 rows per second. The person stands, walks, climbs
-stairs, sits and walks again. A memory without labels detects the changes and recalls most activities that return.
+stairs, sits and walks again. A memory without labels detects the changes and recalls activities that return.
 """
 
 # %%
@@ -53,9 +53,8 @@ for name, stack in stacks.items():
 # Above, the three axes; below, the true activities and the blocks of both memories. Within a row, equal colours are
 # equal activities or blocks. Colours of different rows are not related.
 #
-# Both memories detect all seven changes within six seconds. Behind ``WindowLayer``, the memory raises two false
-# alarms, one while the person stands and one on the second stairs. Behind ``ShapeLayer`` it raises one, and the
-# second walk gets a new block; the third walk, the second stairs and the return to standing are recalled.
+# Both memories detect all seven changes within ten seconds. Behind ``WindowLayer``, every return is recalled. Behind
+# ``ShapeLayer``, the memory raises one false alarm on the stairs, and the second walk gets a new block.
 figure, (top, below) = plt.subplots(2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[1, 1.1], layout="constrained")
 top.plot(np.arange(len(recording))[::5] / rate, recording[::5], lw=0.5)
 top.set(ylabel="acceleration in g", title="three axes of the sensor")
