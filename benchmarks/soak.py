@@ -79,13 +79,13 @@ def main() -> None:
             memory = CCM(n_slots=1, vigilance=0.85, commit_limit=10, recall_limit=15, random_state=0)
             learner = Learner(ModalClassifier(memory))
             run = recurring(learner, Path(folder), args.rows)
-        start, saved, told = time.perf_counter(), 0, 0
+        start, saved, shown = time.perf_counter(), 0, 0
         for progress in run:
             if learner.rows - saved >= args.every or learner.rows == args.rows:
                 learner.progress, saved = progress, learner.rows
                 learner.save(Path(folder) / "memory.safetensors")
-            if learner.rows * 10 // args.rows > told:
-                told = learner.rows * 10 // args.rows
+            if learner.rows * 10 // args.rows > shown:
+                shown = learner.rows * 10 // args.rows
                 print(f"peak resident size after {learner.rows:>11,} rows: {peak_megabytes():.1f} MiB", flush=True)
         seconds = time.perf_counter() - start
         memory_now: Any = learner.memory

@@ -1,9 +1,9 @@
 """Two versions of the source, turn by turn: ``python -m benchmarks.versions ../old/src src``.
 
-What a change of AdaptiveCCM's rule costs a row. Every version learns the same noise in a process of its own, one right
-after the other, so that what else the machine does slows all of them down alike; the median of the ratios of their
-processor time is told. Where a process happens to have its memory moves its times by up to a tenth, so there are
-several processes of each.
+Measures the cost of a change of AdaptiveCCM per row. Every version learns the same noise in a separate process, one
+right after the other, so that other load slows all versions equally. The result is the median ratio of their
+processor times. The memory layout of a process changes its times by up to a tenth, so each version runs in several
+processes.
 
     git worktree add ../old COMMIT && python -m benchmarks.versions ../old/src src
 """

@@ -184,14 +184,14 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
             )
             seconds, peak = _watched(child)
             wall = time.monotonic() - wall
-            told = json.loads(child.communicate()[0])
+            report = json.loads(child.communicate()[0])
             size = sum(file.stat().st_size for file in (store / "memories").iterdir())
             facts["dask, 2 workers" if shell == "dask" else f"{shell} workers"] = {
-                **_rates(told["rows"], wall, seconds),
+                **_rates(report["rows"], wall, seconds),
                 "largest_process_mb": round(peak / 1024),
-                "keys": told["keys"],
-                "events": told["events"],
-                "store_bytes_per_key": round(size / told["keys"]),
+                "keys": report["keys"],
+                "events": report["events"],
+                "store_bytes_per_key": round(size / report["keys"]),
             }
             (work / "facts.json").write_text(json.dumps(facts))
             shutil.rmtree(store)

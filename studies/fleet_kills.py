@@ -170,14 +170,14 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
     from pyarrow import parquet
 
     progress, until = work / "progress.json", time.monotonic() + 60.0 * minutes
-    told: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0, "runs": 0, "equal": True}
+    totals: dict[str, Any] = {"when": dict.fromkeys(MOMENTS, 0), "failures": 0, "runs": 0, "equal": True}
     if progress.exists():
-        told = json.loads(progress.read_text())
+        totals = json.loads(progress.read_text())
     while True:
-        done, run = sum(told["when"].values()), work / f"run-{told['runs']}"
+        done, run = sum(totals["when"].values()), work / f"run-{totals['runs']}"
         if time.monotonic() > until:
             print(f"{done} of {kills} kills so far; the same command resumes", file=sys.stderr)
-            return {"kills": done, **told, "ended": False, **_so_far(rows, run)}
+            return {"kills": done, **totals, "ended": False, **_so_far(rows, run)}
         run.mkdir(exist_ok=True)
         moment = list(MOMENTS)[done % len(MOMENTS)] if done < kills else None
         words = [
@@ -200,18 +200,18 @@ def kill_spark(rows: Path, work: Path, kills: int, rng: random.Random, minutes: 
             states = {int(key): bytes.fromhex(state) for key, state in lines}
             parts = [parquet.read_table(part) for part in sorted((run / "events").glob("batch-*"))]
             events = sorted(tuple(row.values()) for part in parts for row in part.to_pylist())
-            told["runs"] += 1
-            told["equal"] = told["equal"] and (states, events) == plain(rows)
+            totals["runs"] += 1
+            totals["equal"] = totals["equal"] and (states, events) == plain(rows)
         elif child.returncode == -signal.SIGKILL:
             assert moment is not None, "killed by someone else"
-            told["when"][moment] += 1
+            totals["when"][moment] += 1
             print(f"{done + 1} kills", file=sys.stderr, flush=True)
         else:  # on a busy machine Spark gives up on a Python worker after ten seconds
-            told["failures"] += 1
-            assert told["failures"] < 20, (run / "log.txt").read_text()[-3000:]
-        progress.write_text(json.dumps(told))
-        if child.returncode == 0 and (done >= kills or not told["equal"]):
-            return {"kills": done, **told, "ended": True, "batches": len(parts), "events": len(events)}
+            totals["failures"] += 1
+            assert totals["failures"] < 20, (run / "log.txt").read_text()[-3000:]
+        progress.write_text(json.dumps(totals))
+        if child.returncode == 0 and (done >= kills or not totals["equal"]):
+            return {"kills": done, **totals, "ended": True, "batches": len(parts), "events": len(events)}
 
 
 def _so_far(rows: Path, run: Path) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def check_checkpoint(case: Any, folder: Path) -> str:
 
 
 def _use(model: Any, folder: Path) -> None:
-    """Call what a user or the page would call; errors about values are fine, whatever else is not."""
+    """Call what a user or the page would call; errors about values are fine, any other error fails."""
     X, y = rows(1)
     some = np.resize(X, (30, getattr(model, "n_features_in_", X.shape[1])))
     labels = getattr(model, "classes_", y)

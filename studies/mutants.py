@@ -72,9 +72,9 @@ class Runner:
                 break
             places = {(c.co_filename, c.co_qualname) for c in (mutant.code, *codes(mutant.code))}
             known = sorted((t, i) for i, t in seconds.items() if places & calls[i])
-            told = self._try(mutant, [items[i] for _, i in known], [t for t, _ in known])
-            self.results.append({"error": mutant.name, "function_digest": mutant.digest, **told})
-            self.say(f"{told['result']:>9}  {mutant.name}")
+            outcome = self._try(mutant, [items[i] for _, i in known], [t for t, _ in known])
+            self.results.append({"error": mutant.name, "function_digest": mutant.digest, **outcome})
+            self.say(f"{outcome['result']:>9}  {mutant.name}")
             if self.args.out:
                 with Path(self.args.out).open("a") as file:
                     file.write(json.dumps(self.results[-1]) + "\n")
@@ -236,10 +236,10 @@ def compare(args: argparse.Namespace, say: Callable[[str], None]) -> None:
         if time.monotonic() > args.end:
             say("the time is over; the same command goes on")
             break
-        told = _try_compiled(mutant, without[mutant.name], tests)
-        say(f"{without[mutant.name]['result']:>9} without, {told['result']} with  {mutant.name}")
+        outcome = _try_compiled(mutant, without[mutant.name], tests)
+        say(f"{without[mutant.name]['result']:>9} without, {outcome['result']} with  {mutant.name}")
         with with_jit(out).open("a") as file:
-            file.write(json.dumps({"error": mutant.name, "function_digest": mutant.digest, **told}) + "\n")
+            file.write(json.dumps({"error": mutant.name, "function_digest": mutant.digest, **outcome}) + "\n")
     say(str(dict(comparison(out))))
 
 

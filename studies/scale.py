@@ -144,7 +144,7 @@ def memory_blocks(memory: Any) -> int:
 
 
 def page(args: argparse.Namespace) -> dict[str, Any]:
-    """Show a memory of very many blocks that has told very many events."""
+    """Show a memory with very many blocks and events."""
     memory = ccmem.CCM(n_slots=1, alarm_limit=0, recall_limit=0, commit_limit=0, vigilance=0.999, random_state=0)
     X = np.random.default_rng(0).normal(size=(args.blocks, 16))
     before = time.process_time()

@@ -132,8 +132,8 @@ def same_in_one_piece(folder: Path) -> bool:
     models, events = [], []
     for place in (folder, folder / "whole"):
         models.append(Learner.load(place / "m.safetensors").model.to_bytes())
-        told = [json.loads(line) for line in (place / "e.jsonl").open()]
-        events.append([{**event, "row": None} for event in told])  # row numbers restart in every pipe
+        found = [json.loads(line) for line in (place / "e.jsonl").open()]
+        events.append([{**event, "row": None} for event in found])  # row numbers restart in every pipe
     return models[0] == models[1] and events[0] == events[1]
 
 

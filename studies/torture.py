@@ -380,14 +380,14 @@ def main() -> int:
         if time.monotonic() > end:
             break
         if args.out and number % 5 == 0:
-            Path(args.out).write_text(told(args, began))
-    print(told(args, began))
+            Path(args.out).write_text(report(args, began))
+    print(report(args, began))
     if args.out:
-        Path(args.out).write_text(told(args, began) + "\n")
+        Path(args.out).write_text(report(args, began) + "\n")
     return 0
 
 
-def told(args: argparse.Namespace, began: float) -> str:
+def report(args: argparse.Namespace, began: float) -> str:
     """Format the number of trials so far."""
     how = {name: os.environ[name] for name in ("NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT") if name in os.environ}
     minutes = round((time.process_time() + spent() - began) / 60, 1)

@@ -1,4 +1,4 @@
-"""Where data sets come from: the user's folder, the cache, packages of software registries, and public mirrors.
+"""Sources of data sets: the user's folder, the cache, packages of software registries, and public mirrors.
 
 Each function returns the data set, or raises OSError, ValueError or ImportError saying why not. What arrives from
 outside is compared with the catalogue's checksums before it is used. The cache holds one file per data set.
