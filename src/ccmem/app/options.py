@@ -173,7 +173,8 @@ examples:
   ccmem look export.txt --decimal , --missing -999
   ccmem look log.ndjson --json | jq .columns
 
-The first 300 rows decide the type of a column. Ranges and missing values are counted over the first 20,000 rows.
+The first 300 rows decide the type of a column. Ranges and missing values are counted over the first 20,000 rows, for
+columns that are left out over the first 300.
 Columns of numbers are learned; times, texts, row counters, running identifiers and empty columns are left out unless
 --features names them. Exit codes: 0 there is something to learn from, 2 there is not.
 """

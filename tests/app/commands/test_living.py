@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -383,6 +384,11 @@ def test_other_formats_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsys
     assert "cannot be read from standard input" in capsys.readouterr().err
     assert piped("a.csv", "learn", "-", "--label", "state", "--checkpoint", "m-any") == 0
     np.testing.assert_array_equal(load("m-csv").memory_.prototypes_, load("m-any").memory_.prototypes_)
+    Path("packed").write_bytes(gzip.compress(Path("a.csv").read_bytes()))
+    assert piped("packed", "learn", "-", "--label", "state", "--checkpoint", "m-gz") == 0
+    np.testing.assert_array_equal(load("m-csv").memory_.prototypes_, load("m-gz").memory_.prototypes_)
+    np.save("a.npy", np.eye(3).repeat(9, axis=0))
+    assert piped("a.npy", "learn", "-", "--checkpoint", "m-npy") == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")

@@ -75,8 +75,8 @@ class CSVTable(LineTable):
             raise SourceError(f"{self._file}: {first.fault} in its line of column names")
         text = first.data.decode("latin-1")
         start = first.start
-        dialect = lay_out(_head_of(text), self._delimiter, self._rules.decimal)
-        self.dialect = dialect
+        head = "\n".join(text.split("\n", SHOWN_LINES)[:SHOWN_LINES])
+        self.dialect = dialect = lay_out(head, self._delimiter, self._rules.decimal)
         self.columns = [self._text(name) for name in dialect.names]
         self._body = start + dialect.skip
         self._restart(first.data[dialect.skip :] + bytes(self._pending), self._body)
@@ -302,16 +302,6 @@ def _returns_end_lines(data: bytes | bytearray) -> bool:
     """True if the first line ends with a lone carriage return, as written by old loggers."""
     first = data.find(b"\r")
     return 0 <= first < len(data) - 1 and data[first + 1 : first + 2] != b"\n" and data.find(b"\n", 0, first) < 0
-
-
-def _head_of(text: str) -> str:
-    """Return the first lines of ``text``, enough to infer the layout of a table."""
-    place = 0
-    for _ in range(SHOWN_LINES):
-        place = text.find("\n", place) + 1
-        if not place:
-            return text
-    return text[:place]
 
 
 def _encoding_of(text: str) -> str:
