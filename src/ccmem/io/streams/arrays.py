@@ -164,14 +164,14 @@ def _text(value: Any) -> Any:
         return value
 
 
-def open_npy(file: str, stream: Any, regular: bool, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
+def open_npy(file: str, stream: Any, regular: bool, rules: Rules) -> ArrayTable:
     """Open an NPY file, or a pipe with its content, whose length is unknown."""
     length = os.fstat(stream.fileno()).st_size if regular else None
     shape, dtype, rows, first_byte = _stream(file, stream, length)
     return ArrayTable(file, {"": (shape, dtype, rows)}, stream.close, first_byte, rules)
 
 
-def open_npz(file: str, rules: Rules = Rules()) -> ArrayTable:  # noqa: B008
+def open_npz(file: str, rules: Rules) -> ArrayTable:
     """Open an NPZ file, compressed or not."""
     handles = contextlib.ExitStack()
     try:

@@ -38,8 +38,8 @@ def readable(file: str, what: str = "cannot be read") -> Iterator[None]:
 class ArrowTable:
     """Rows of Arrow record batches.
 
-    ``batches_after(skip)`` yields record batches, the number of skipped rows that they still hold, and the number of
-    bytes of the file up to their end (None: the whole file).
+    ``batches_after(skip)`` yields record batches, the number of rows before each of them, and the number of
+    bytes of the file up to its end (None: the whole file). It may leave out batches of the first ``skip`` rows.
     """
 
     open_ended = in_place = False
@@ -88,10 +88,12 @@ class ArrowTable:
                 )
         at_a_time = columns.rows_at_a_time
         with readable(self._file):
-            for batch, surplus, end in self._batches_after(skip, wanted, at_a_time):
+            for batch, row, end in self._batches_after(skip, wanted, at_a_time):
+                if row + batch.num_rows <= skip:
+                    continue
                 batch = batch.select(wanted)
                 batch.validate(full=True)  # lengths inside a file may be wrong
-                for start in range(surplus, batch.num_rows, at_a_time):
+                for start in range(max(skip - row, 0), batch.num_rows, at_a_time):
                     part = batch.slice(start, at_a_time)
                     yield from_table(part, columns, None if end is None else np.full(part.num_rows, end, np.int64))
 
@@ -157,7 +159,7 @@ def _is_numeric(pa: Any, kind: Any) -> bool:
     return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind))
 
 
-def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+def open_parquet(file: str, rules: Rules) -> ArrowTable:
     """Open a Parquet file, read by row group."""
     pyarrow()
     from pyarrow import parquet
@@ -166,17 +168,15 @@ def open_parquet(file: str, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
         source = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
+        row = 0
         for group in range(source.num_row_groups):
             facts = source.metadata.row_group(group)
-            rows, end = facts.num_rows, _end_of_group(facts)
-            if skip >= rows:
-                skip -= rows
+            if row + facts.num_rows <= skip:
+                row += facts.num_rows
                 continue
             for batch in source.iter_batches(at_a_time, row_groups=[group], columns=wanted, use_threads=False):
-                surplus = min(skip, batch.num_rows)
-                skip -= surplus
-                if surplus < batch.num_rows:
-                    yield batch, surplus, end
+                yield batch, row, _end_of_group(facts)
+                row += batch.num_rows
 
     def first() -> Any:
         return next(iter(source.iter_batches(SAMPLE_ROWS, use_threads=False)), None)
@@ -196,7 +196,7 @@ def _end_of_group(facts: Any) -> int:
     return end
 
 
-def open_ipc(file: str, stream: Any = None, rules: Rules = Rules()) -> ArrowTable:  # noqa: B008
+def open_ipc(file: str, rules: Rules, stream: Any = None) -> ArrowTable:
     """Open an Arrow IPC file (or Feather file) or an Arrow IPC stream; the first bytes decide which."""
     pa = pyarrow()
     handle = stream
@@ -213,26 +213,18 @@ def open_ipc(file: str, stream: Any = None, rules: Rules = Rules()) -> ArrowTabl
     return _of_reader(file, reader.schema, reader, handle.close if stream is None else lambda: None, rules)
 
 
-def _of_reader(
-    file: str,
-    schema: Any,
-    batches: Iterable[Any],
-    close: Any = lambda: None,
-    rules: Rules = Rules(),  # noqa: B008
-) -> ArrowTable:
+def _of_reader(file: str, schema: Any, batches: Iterable[Any], close: Any, rules: Rules) -> ArrowTable:
     rest = iter(batches)
     with readable(file):
         first = next((batch for batch in rest if batch.num_rows), None)
         if first is not None:
             first.validate(full=True)  # lengths inside a file may be wrong
-    batches = itertools.chain([] if first is None else [first], rest)
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
-        for batch in batches:
-            surplus = min(skip, batch.num_rows)
-            skip -= surplus
-            if surplus < batch.num_rows:
-                yield batch, surplus, None
+        row = 0
+        for batch in itertools.chain([] if first is None else [first], rest):
+            yield batch, row, None
+            row += batch.num_rows
 
     return ArrowTable(file, schema, batches_after, close, lambda: first, rules)
 
@@ -242,8 +234,8 @@ def open_frame(frame: Any) -> ArrowTable:
     pa = pyarrow()
     if hasattr(frame, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(frame)
-        return _of_reader("the frame", reader.schema, reader)
+        return _of_reader("the frame", reader.schema, reader, lambda: None, Rules())
     from pyarrow import interchange
 
     table = interchange.from_dataframe(frame)
-    return _of_reader("the frame", table.schema, table.to_batches())
+    return _of_reader("the frame", table.schema, table.to_batches(), lambda: None, Rules())

@@ -238,10 +238,10 @@ def open_table(
             if kind != "arrow":
                 what = "standard input" if file == STDIN else "a pipe"
                 raise SourceError(f"{kind} cannot be read from {what}; give it as a file, or pipe csv, ndjson or arrow")
-            return open_ipc(file, pyarrow().PythonFile(stream, "r"), rules)
+            return open_ipc(file, rules, pyarrow().PythonFile(stream, "r"))
         close()
         openers: dict[str, Any] = {"parquet": open_parquet, "npz": open_npz, "arrow": open_ipc}
-        return openers[kind](file, rules=rules)
+        return openers[kind](file, rules)
     except BaseException:
         close()
         raise
