@@ -89,7 +89,7 @@ def test_csv_that_grows_and_keys_that_are_numbers(tmp_path: Path, capsys: pytest
     assert set(states) == set(range(N_KEYS))
     log.write_bytes(b"".join(lines[:1] + lines[2:]))
     assert learn(log, "--store", store) == 1
-    assert "not the file that was learned" in capsys.readouterr().err
+    assert "differs from the file that was learned" in capsys.readouterr().err
 
 
 def test_a_german_csv_gives_the_memories_of_a_parquet_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
