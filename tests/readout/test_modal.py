@@ -474,3 +474,11 @@ def test_single_rows_are_learned_as_chunks_are():
         one.learn_one(x, label)
     np.testing.assert_array_equal(chunk.votes_, one.votes_)  # units were merged on the way
     np.testing.assert_array_equal(chunk.memory_.prototypes_, one.memory_.prototypes_)
+
+
+def test_columns_of_rounding_errors_do_not_hide_that_the_others_share_a_unit():
+    X = np.random.default_rng(0).normal(size=(300, 40))
+    X[:, 5] *= 1e-33
+    assert not AdaptiveCCM().partial_fit(X)._by_distance
+    X[:, 6:30] *= 1e-5
+    assert AdaptiveCCM().partial_fit(X)._by_distance

@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.discriminant import EQUAL, PSEUDO_COUNT
-from ccmem.models.adaptive.coordinates import FEW_COLUMNS, SHARED_UNIT
+from ccmem.models.adaptive.coordinates import EMPTY, FEW_COLUMNS, SHARED_UNIT
 from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays
 from ccmem.readout.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
@@ -30,8 +30,6 @@ _STALE = 1 / 8
 """Rows of a class that may wait in the buffer, relative to those in the sums: predictions use the sums."""
 _ENOUGH = 1 / 4
 """Smallest part of the buffer that updates the temperature."""
-_EMPTY = 1e-12
-"""Largest magnitude, relative to that of all columns, below which a column counts as always 0."""
 _FADES = 0.75
 """Decay factor of the temperature's precision at each update."""
 _MATURE = 0.25
@@ -297,7 +295,7 @@ def make_rule(state: Sums, own_share: float, ridge: float) -> Rule:
     n_classes, n_axes, d = len(counts), classes.shape[1] - 1, classes.shape[2]
     total = max(int(counts.sum()), 1)
     centre = (counts @ classes[:, 0].astype(np.float64) / total).astype(np.float32)
-    sizes = np.where(state.sizes > _EMPTY * state.sizes.max(), state.sizes, np.float32(0))
+    sizes = np.where(state.sizes > EMPTY * state.sizes.max(), state.sizes, np.float32(0))
     spread = factor_covariance(state.scatter, d, total, 1.0 - own_share, ridge, None if share_unit(sizes) else sizes)
     shifts, bias = np.zeros((n_classes, n_axes), np.float32), np.full(n_classes, np.inf)
     known, at_once = np.flatnonzero(counts), max(1, _FLOATS_AT_ONCE // classes[0].size)

@@ -54,6 +54,9 @@ DECIDE_AT = 256
 """Rows after which a wide stream decides on its coordinates."""
 SHARED_UNIT = 0.6
 """Standard deviation of log10 of the columns' largest magnitudes, below which they share a unit."""
+EMPTY = 1e-12
+"""Largest magnitude, relative to that of all columns, below which a column counts as always 0: networks leave such
+rounding errors in features that they do not use."""
 SPAN = 32.0
 """Memory of centre and spread, in batches. Longer memories were worse on the electricity stream (.796, .783, .773 for
 500, 2,000 and 10,000 rows)."""
@@ -270,9 +273,11 @@ def learn_columns(state: Any, settings: Any) -> None:
 def decide_coordinates(state: Any, settings: Any) -> None:
     """Choose between columns and directions by the largest magnitudes."""
     columns, counters = state.columns, state.counters
-    n, total, squares = 0.0, 0.0, 0.0
+    n, total, squares, largest = 0.0, 0.0, 0.0, 0.0
     for j in range(columns.shape[1]):
-        if columns[LARGEST, j] > 0.0:
+        largest = max(largest, columns[LARGEST, j])
+    for j in range(columns.shape[1]):
+        if columns[LARGEST, j] > EMPTY * largest:
             size = math.log10(columns[LARGEST, j])
             n, total, squares = n + 1.0, total + size, squares + size * size
     shared = n == 0.0 or squares / n - (total / n) * (total / n) < SHARED_UNIT * SHARED_UNIT
