@@ -82,3 +82,26 @@ def test_what_cannot_be_merged_is_named() -> None:
     bounded = [AdaptiveCCM(n_slots=2, max_units=1).partial_fit(tasks((task,))[0]) for task in (0, 2)]
     with pytest.raises(ValueError, match="2 different blocks, which do not fit max_units=1"):
         merge(bounded)
+
+
+def test_events_name_the_blocks_of_the_whole() -> None:
+    """The blocks of the second shard come in another order than those of the first."""
+    memory = merge(shards([(0, 1, 2), (2, 1, 0, 1)])).memory_
+    names = [int(np.abs(memory.block_levels_ - centre).max(axis=1).argmin()) for centre in CENTRES[:3]]
+    assert sorted(names) == [0, 1, 2]
+    entered = [(event.from_block, event.to_block) for event in memory.events_]
+    task_pairs = [(0, 1), (1, 2), (2, 1), (1, 0), (0, 1)]
+    assert entered == [(names[old], names[new]) for old, new in task_pairs]
+    assert [event.step // 200 for event in memory.events_] == [1, 2, 4, 5, 6]
+
+
+def test_a_column_that_one_shard_never_had_is_as_in_the_other() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal([1.0, -2.0, 5.0], 0.2, (600, 3))
+    first, second = X[:300].copy(), X[300:].copy()
+    first[:, 1], second[:, 2] = np.nan, np.nan
+    for parts in ((first, second), (second, first)):
+        pooled = merge([AdaptiveCCM(n_slots=2).partial_fit(part) for part in parts])
+        assert pooled.n_blocks_ == 1
+        np.testing.assert_allclose(pooled.block_levels_, [[1.0, -2.0, 5.0]], atol=0.05)
+        np.testing.assert_allclose(pooled.block_spreads_, 0.2, rtol=0.2)
