@@ -16,7 +16,7 @@ from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import model
 from ccmem.models.adaptive import state as names
 from ccmem.models.adaptive.coordinates import INVERSE, VARIANCE, set_inverse
-from ccmem.models.adaptive.evidence import bayes_factor, bayes_factors
+from ccmem.models.adaptive.evidence import at_rest, bayes_factor, bayes_factors
 from ccmem.models.adaptive.units import refuses
 from naive.adaptive import naive
 from quick import QuickCCM, memories, task_streams
@@ -681,3 +681,13 @@ def test_bayes_factors_by_series_are_those_by_logarithms() -> None:
         assert in_series.sum() > 100
     bayes_factors(len(z2), 0, out, z2, np.full_like(z2, nu), np.full_like(z2, -1.0), 8.0)
     assert (out == 1.0).all()  # columns without readings say nothing
+
+
+def test_the_mixture_at_rest_is_the_larger_of_one_batch_and_a_window() -> None:
+    scalars = np.zeros(names.N_SCALARS)
+    for place, values in ((names.COUNT, (6.0, 4.0)), (names.MEAN, (1.0, 3.0)), (names.VARIANCE, (2.0, 5.0))):
+        scalars[place], scalars[place + 2] = values
+    mean, deviation = at_rest(scalars, 2, 0.5)
+    assert (mean, deviation) == (3.0, np.sqrt((4.0 * 5.0 + 4.0 * 0.5) / (4.0 + 4.0)))
+    scalars[names.COUNT + 2] = 0.0  # no window yet: the mean is that of one batch, the variance at least the prior
+    assert at_rest(scalars, 2, 0.5) == (1.0, np.sqrt((6.0 * 2.0 + 4.0 * 0.5) / (6.0 + 4.0)))
