@@ -133,6 +133,17 @@ def test_bad_rows_change_no_votes():
     assert clf.classes_.tolist() == [0, 1]
 
 
+def test_calibration_ignores_classes_that_a_chunk_names_before_their_first_rows():
+    rng = np.random.default_rng(0)
+    y = np.repeat([2, 0, 1], 100)
+    y[rng.random(300) < 0.1] = 2
+    X = rng.normal(np.eye(3)[y], 0.5)
+    whole, cut = (ModalClassifier(AdaptiveCCM(n_slots=3)) for _ in range(2))
+    whole.partial_fit(X, y)
+    cut.partial_fit(X[:102], y[:102]).partial_fit(X[102:], y[102:])
+    np.testing.assert_array_equal(whole.predict_proba(X), cut.predict_proba(X))
+
+
 def test_labels_and_text_do_not_mix_across_chunks():
     clf = classifier().fit(X4, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="mixes labels"):

@@ -117,9 +117,10 @@ class VotingPredictions(Summarised, OnlineClassifier):
         if evidence is None or not evidence.predicts(code):
             return
         evidence.predicted()
-        if self._k() > 1 and self._votes[:, code].any() and np.count_nonzero(self._votes.any(axis=0)) > 1:
+        known = np.asarray(self._votes.any(axis=0))  # a chunk names its classes before their first rows
+        if self._k() > 1 and known[code] and np.count_nonzero(known) > 1:
             shares, _, far = self._weigh(row)
-            evidence.forecast(shares[0] / shares[0].sum(), far[0], code)
+            evidence.forecast(shares[0, known] / shares[0].sum(), far[0], int(np.count_nonzero(known[:code])))
 
     def _compare_metrics(self) -> None:
         """Score the kept rows with both metrics, if a comparison is due."""
