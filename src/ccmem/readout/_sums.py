@@ -36,6 +36,8 @@ _MATURE = 0.25
 """Rows of classes below this fraction of the mean class count are not scored: their early scores are not typical."""
 _FLOATS_AT_ONCE = 25_000
 """Most floats of class axes that are processed together when a rule is made, unless one class has more."""
+_SMALL = 50_000
+"""Products below which scores are computed without BLAS: to hold its threads takes as long as 100,000 products."""
 _NUMPY_BUFFERS = 25_000
 """Floats that numpy allocates to convert arrays piece by piece."""
 
@@ -187,11 +189,11 @@ class Sums(NamedTuple):
         """Return the score of every class for every row; ``made`` caches the rule and what it was made from."""
         key = settings, len(self.counts), self.counters[TAUGHT] - self.counters[WAITING]
         kept: Any = made[0] if made else (None, None)
-        with on_one_thread():
-            if kept[0] != key:
+        if kept[0] != key:
+            with on_one_thread():
                 kept = key, make_rule(self.copied(with_buffer=False), settings.own_share, settings.ridge)
-                made[:] = [kept]  # one assignment, because other threads may read meanwhile
-            return kept[1].scores(rows)
+            made[:] = [kept]  # one assignment, because other threads may read meanwhile
+        return np.asarray(kept[1].scores(rows))
 
     def probabilities(self, rows: FloatArray, settings: Settings, made: list[Any]) -> tuple[FloatArray, None]:
         """Return the class probabilities of every row, and None: distances to classes are not known."""
@@ -280,10 +282,16 @@ class Rule(NamedTuple):
         found = np.empty((len(X), n_classes))
         for start in range(0, len(X), SCORED_TOGETHER):
             part = slice(start, start + SCORED_TOGETHER)
-            products = ((X[part] - self.centre) @ self.weights.T).reshape(-1, n_classes, 1 + n_axes)
+            products = self._products(X[part] - self.centre).reshape(-1, n_classes, 1 + n_axes)
             off = products[:, :, 1:] - self.shifts
             found[part] = self.bias - 2.0 * products[:, :, 0] - np.einsum("rck,rck->rc", off, off)
         return found
+
+    def _products(self, rows: FloatArray) -> FloatArray:
+        if len(rows) * self.weights.size < _SMALL:
+            return np.asarray(np.einsum("rd,kd->rk", rows, self.weights))
+        with on_one_thread():
+            return rows @ self.weights.T
 
 
 def make_rule(state: Sums, own_share: float, ridge: float) -> Rule:
