@@ -1,6 +1,6 @@
 """Once per alarm, in numpy: which block explains the batches since the alarm, where the change began, and what follows.
 
-The batches since the alarm are held against every block with the statistic of :mod:`ccmem.models.adaptive.evidence`:
+The batches since the alarm are held against every block by :func:`ccmem.models.adaptive.windows.compare`:
 the block in use at its reference, a waiting block at its level. A block fits if its evidence is not positive; it does
 not fit if its evidence exceeds the threshold of an alarm.
 """
