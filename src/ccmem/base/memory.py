@@ -107,9 +107,12 @@ class CompetitiveMemory(ArrayState):
         """
         if times is None and (row := self._plain_row(X)) is not None:
             self._learn_row(row)
-            self._notify()
         else:
-            self.learn_many(X, times=times)
+            X, stamps = split_times(X, times)
+            rows = self._check_chunk(X)
+            self._expect_times(stamps)
+            self._learn(rows)
+        self._notify()
         return self
 
     @learning
