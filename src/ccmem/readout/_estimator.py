@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -166,6 +167,34 @@ class OnlineNetwork(CountingClassifier):
         )
 
     # Reading -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check(self, X: Any) -> FloatArray:
+        """Return ``X`` as validated rows; raise unless labels have been learned."""
+
+    @abstractmethod
+    def _route(self, rows: FloatArray) -> IntArray:
+        """Return the block that predicts each row: that of its best matching slot, 0 without a memory."""
+
+    @reading
+    def predict(self, X: Any) -> Any:
+        """Return the most probable label of every row, each row routed separately."""
+        return self._best(self.predict_proba(X))
+
+    @reading
+    def predict_one(self, x: Any) -> Any:
+        """Return the most probable label of one sample, without overhead if it needs no conversion."""
+        self._require_labels()
+        row = self._check_one(x)
+        if row is None:
+            return self.predict(np.asarray(x).reshape(1, -1))[0]
+        return self._best(self._probabilities(row, self._route(row)))[0]
+
+    @reading
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the class probabilities of every row, each row routed separately."""
+        rows = self._check(X)
+        return self._probabilities(rows, self._route(rows))
 
     def _require_labels(self) -> None:
         self._require_start()

@@ -172,26 +172,6 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         return self.memory_._check_one(x)
 
     @reading
-    def predict(self, X: Any) -> Any:
-        """Return the most probable label of every row, each row routed separately."""
-        return self._best(self.predict_proba(X))
-
-    @reading
-    def predict_one(self, x: Any) -> Any:
-        """Return the most probable label of one sample, without overhead if it needs no conversion."""
-        self._require_labels()
-        row = self.memory_._check_one(x)
-        if row is None:
-            return self.predict(np.asarray(x).reshape(1, -1))[0]
-        return self._best(self._probabilities(row, self._pointers(row)))[0]
-
-    @reading
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the class probabilities of every row, each row routed to the block of its best matching slot."""
-        rows = self._check_pool(X)
-        return self._probabilities(rows, self._pointers(rows))
-
-    @reading
     def predict_pool(self, X: Any) -> Any:
         """Return the most probable label of every row of a pool that belongs to one task, as in the paper's tests."""
         return self._best(self.predict_proba_pool(X))
@@ -199,8 +179,8 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     @reading
     def predict_proba_pool(self, X: Any) -> FloatArray:
         """Return the class probabilities of every row, all rows routed to their most frequent block (t_M)."""
-        rows = self._check_pool(X)
-        modal = np.bincount(self._pointers(rows)).argmax()
+        rows = self._check(X)
+        modal = np.bincount(self._route(rows)).argmax()
         return self._probabilities(rows, np.full(len(rows), modal, np.int64))
 
     @property
@@ -219,12 +199,14 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``X``."""
-        return int(self._fitted_memory().n_features_in_)
+        self._require_start(AttributeError)
+        return int(self.memory_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of ``X``, if they had any."""
-        return self._fitted_memory().feature_names_in_
+        self._require_start(AttributeError)
+        return self.memory_.feature_names_in_
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -314,19 +296,13 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             seed = int(np.random.default_rng(new_seed(seed)).integers(2**31))
         return seeded_clone(memory, seed)
 
-    def _pointers(self, rows: FloatArray) -> IntArray:
-        """Return the block of each row's best matching slot."""
+    def _route(self, rows: FloatArray) -> IntArray:
         return self.memory_.unit_blocks_[self.memory_._winners(rows)]
 
-    def _check_pool(self, X: Any) -> FloatArray:
+    def _check(self, X: Any) -> FloatArray:
         self._require_labels()
         self.memory_._require_units()
         return self.memory_._check(X, reset=False, missing=False)
-
-    def _fitted_memory(self) -> BlockMemory:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError("This GatedMLP has learned nothing yet; call fit or partial_fit first")
-        return self.memory_
 
     @reading
     def _export(self) -> dict[str, Any]:

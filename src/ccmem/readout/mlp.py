@@ -82,28 +82,14 @@ class OnlineMLP(OnlineNetwork):
         self._check_settings()
         self._run(row, self._output_unit(code), np.zeros(1, np.int64))
 
-    @reading
-    def predict(self, X: Any) -> Any:
-        """Return the most probable label of every row."""
-        return self._best(self.predict_proba(X))
-
-    @reading
-    def predict_one(self, x: Any) -> Any:
-        """Return the most probable label of one sample, without overhead if it needs no conversion."""
-        self._require_labels()
-        row = self._check_one(x)
-        if row is None:
-            return self.predict(np.asarray(x).reshape(1, -1))[0]
-        return self._best(self._probabilities(row, np.zeros(1, np.int64)))[0]
-
-    @reading
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the class probabilities of every row."""
-        self._require_labels()
-        rows = check_rows(self, X, self._state.parameters.dtype)
-        return self._probabilities(rows, np.zeros(len(rows), np.int64))
-
     # ---------------------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Any) -> FloatArray:
+        self._require_labels()
+        return check_rows(self, X, self._state.parameters.dtype)
+
+    def _route(self, rows: FloatArray) -> IntArray:
+        return np.zeros(len(rows), np.int64)
 
     @learning
     def _widen(self, n_features: int) -> None:

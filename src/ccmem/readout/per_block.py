@@ -31,7 +31,7 @@ from ccmem.base.memory import seeded_clone
 from ccmem.core.labels import _is_missing
 from ccmem.core.locking import learning, reading, share_guard
 from ccmem.core.parameters import Rule, choice
-from ccmem.core.sklearn import BaseEstimator, MetaEstimatorMixin, NotFittedError, available_if, clone
+from ccmem.core.sklearn import BaseEstimator, MetaEstimatorMixin, available_if, clone
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models.adaptive import AdaptiveCCM
@@ -206,8 +206,7 @@ class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # t
         return out
 
     def _each(self, X: Any, many: str, one: str) -> list[Any]:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This Gated has learned nothing yet; call fit or partial_fit first")
+        self._require_start()
         rows = self.memory_._check(X, reset=False)
         blocks = self._blocks(rows)
         found: list[Any] = [None] * len(rows)
@@ -232,15 +231,13 @@ class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # t
     @property
     def classes_(self) -> Any:
         """Labels seen or announced so far, sorted."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError("This Gated has learned nothing yet; call fit or partial_fit first")
+        self._require_start(AttributeError)
         return np.array(self._classes, dtype=object if any(isinstance(label, str) for label in self._classes) else None)
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``X``."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError("This Gated has learned nothing yet; call fit or partial_fit first")
+        self._require_start(AttributeError)
         return int(self.memory_.n_features_in_)
 
     def _inner(self) -> Any:
