@@ -40,7 +40,7 @@ def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> Non
 def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
     """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1.
 
-    ``settings.scale[0]`` keeps 1 / (|x| + epsilon), or 0 for a zero vector, which has no direction.
+    ``settings.scale[0]`` receives ``1 / (|x| + epsilon)``, or 0 for a zero vector, which has no direction.
     """
     backwards = state.counters[SEEN] % 2 == 1
     square = dots_and_square(state.prototypes, 0, n, X, row, backwards, settings.h)

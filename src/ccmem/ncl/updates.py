@@ -40,7 +40,7 @@ def hebbian(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) 
     state={"first_moments": Array("column", None), "second_moments": Array("column", None), "steps": Array("unit")},
 )
 def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
-    """Set M <- M + |amount| m' / (sqrt(v') + e), with moments m, v of sign(amount) (x - M) (Kingma and Ba 2015)."""
+    """Set ``M <- M + |amount| m' / (sqrt(v') + e)``, with moments m, v of sign(amount) (x - M) (Kingma and Ba 2015)."""
     state.steps[unit] += 1.0
     M, first, second = state.prototypes[unit], state.first_moments[unit], state.second_moments[unit]
     number, beta_1, beta_2, t = M.dtype.type, settings.beta_1, settings.beta_2, state.steps[unit]
@@ -76,13 +76,13 @@ STEPS = by_parameter("step", hebbian=hebbian, adam=adam, rmsprop=rmsprop)
 
 @kernel_in_place
 def start_with_direction(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
-    """Set M <- x / (|x| + epsilon)."""
+    """Set ``M <- x / (|x| + epsilon)``."""
     copy_scaled(state.prototypes[unit], x, settings.scale[0])
 
 
 @update(hooks={"start": start_with_direction})
 def renormalising(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
-    """Set M <- (1 - amount) M + amount x / |x|, scaled to length 1; for :func:`ccmem.ncl.activations.cosine`."""
+    """Set ``M <- (1 - amount) M + amount x / |x|``, scaled to length 1; for :func:`ccmem.ncl.activations.cosine`."""
     renormalising_move(state.prototypes[unit], x, settings.scale[0], amount, 0.0)
 
 
