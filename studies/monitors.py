@@ -10,8 +10,8 @@
 A stream has 500 reference rows, 2,000 rows of the same classes, then 500 rows after a change: all of them, or one in
 three on average, come from classes that were never seen before. Alarms before the change are false; a change is found
 if an alarm follows within 500 rows. Every monitor is set to one false alarm in 2,000 rows; the memory also runs with
-its default, one in a million. LSDD of alibi-detect and Evidently have not been run to the end (Evidently 0.7 needs
-pandas below 3). Time is processor time per row on one thread, without calibration.
+its default, one in a million. LSDD of alibi-detect, and MMD and distance of Evidently (0.7 needs pandas below 3), have
+not been run to the end. Time is processor time per row on one thread, without calibration.
 This file imports neither ccmem nor the others before they are needed, because they require different versions of numpy.
 """
 
