@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmem import CCM, CheckpointError, IncrementalWTA, OnlineMLP
+from ccmem import CCM, CheckpointError, IncrementalWTA, ModalClassifier, OnlineMLP, WindowLayer
 from ccmem.app.events_file import EventsFile
 from ccmem.app.learner import Learner
 from ccmem.io.persistence.atomic import BusyError
@@ -173,3 +173,15 @@ def test_lines_that_others_appended_to_an_events_file_are_kept_or_it_is_refused(
         file.write_bytes(counted * 2 + counted[:cut])
         EventsFile(file, mark, owner).close()
         assert file.read_bytes() == counted
+
+
+def test_labelled_rows_and_windows_reach_the_model_and_answers_have_the_type_of_labels() -> None:
+    X, columns = np.random.default_rng(0).normal(size=(60, 2)), Columns(("a", "b"), "l", np.dtype(np.float64), False)
+    rows, voting = np.arange(1, 61), Learner(ModalClassifier(IncrementalWTA(2)))
+    voting.learn(Chunk(X, Labels(np.arange(60) % 2, [3, 7]), "f", rows, 0, 60, None), columns)
+    assert voting.model.classes_.tolist() == [3, 7]
+    assert voting.model.votes_.sum() == 60
+    assert voting.answer_kinds()["label"] is int
+    windowed = Learner(IncrementalWTA(2), front=WindowLayer(10))
+    windowed.learn(Chunk(X, None, "f", rows, 0, 60, None), columns._replace(label=None))
+    assert windowed.model.n_samples_seen_ == windowed.front.n_windows_ > 0
