@@ -105,3 +105,12 @@ def test_a_column_that_one_shard_never_had_is_as_in_the_other() -> None:
         assert pooled.n_blocks_ == 1
         np.testing.assert_allclose(pooled.block_levels_, [[1.0, -2.0, 5.0]], atol=0.05)
         np.testing.assert_allclose(pooled.block_spreads_, 0.2, rtol=0.2)
+
+
+def test_a_shard_that_still_compares_directions_is_brought_to_columns() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.normal(3.0, 0.2, (700, 40))) * np.logspace(0, 4, 40)
+    young, old = AdaptiveCCM(n_slots=3).partial_fit(X[:200]), AdaptiveCCM(n_slots=3).partial_fit(X[200:])
+    assert (young._by_distance, old._by_distance) == (False, True)
+    pooled = merge([young, old])
+    np.testing.assert_allclose(pooled.prototypes_ / np.logspace(0, 4, 40), 3.0, atol=0.7)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import ccmem
 from ccmem import AdaptiveCCM, ModalClassifier
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.models.adaptive import state as names
+from ccmem.models.adaptive.cold import _rebase
 from quick import QuickCCM, memories, task_streams
 from zoo import assert_same, snapshot
 
@@ -305,3 +307,13 @@ def test_the_first_gap_of_a_bounded_or_labelled_memory_leaves_its_numbers_finite
         memory = AdaptiveCCM(max_units=6).partial_fit(X)
     assert np.isfinite(memory.block_levels_).all()
     assert np.isfinite(memory._state.stream).all()
+
+
+def test_sums_that_wait_for_readings_follow_the_reference() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[::2, 1] = np.nan
+    state = AdaptiveCCM(n_slots=2).partial_fit(X)._state
+    state.gaps[names.READINGS] = (0.0, 3.0, 5.0)
+    before = state.stream[names.SUM].copy()
+    _rebase(state, state.stream[names.REFERENCE : names.REFERENCE + 2] + 2.0, 4, 16)
+    np.testing.assert_allclose(state.stream[names.SUM], before - [0.0, 6.0, 10.0])
