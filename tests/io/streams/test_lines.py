@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmem.io.streams import BadRowError, SourceError, as_chunks, csv, lines, read_files, records
+from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.ndjson import NDJSONTable
 from ccmem.io.streams.progress import Progress
+from ccmem.io.streams.schema import Rules, infer
 from ccmem.io.streams.tables import Columns, check_batch, choose_columns
 
 
@@ -637,3 +639,10 @@ def test_a_column_with_a_few_markers_in_ndjson_is_one_of_numbers(
     list(stream)
     assert stream.columns is not None
     assert stream.columns.features == features
+
+
+@pytest.mark.parametrize(("n", "why"), [(3, "text, one of 'down', 'left', 'up' in the first rows"), (4, "text")])
+def test_up_to_three_texts_of_a_column_are_listed(n: int, why: str) -> None:
+    texts = [["up", "down", "left", "right"][i % n] for i in range(60)]
+    (column,) = infer({"k": texts}, Rules(), CellFormat()).columns
+    assert column.why == why
