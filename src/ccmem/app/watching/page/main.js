@@ -50,7 +50,7 @@ function hear(update) {
 
 const source = new EventSource("stream");
 source.onmessage = (message) => { $("quiet").hidden = true; hear(JSON.parse(message.data)); };
-source.onerror = () => { $("quiet").hidden = false; $("quiet").textContent = known.finished ? "The run has ended. This page shows its last state." : "No answer from the run."; };
+source.onerror = () => { $("quiet").hidden = false; $("quiet").classList.toggle("over", Boolean(known.finished)); $("quiet").textContent = known.finished ? "The run has ended. This page shows its last state." : "No answer from the run."; };
 
 function press(button, pressed, text) { button.setAttribute("aria-pressed", pressed); button.textContent = text; }
 $("pause").addEventListener("click", () => {
