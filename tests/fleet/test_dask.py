@@ -40,7 +40,7 @@ def test_the_bytes_are_those_of_a_plain_loop_also_when_workers_die(tmp_path: Pat
 
         report = local.learn(store, sources, lambda tasks: map_on(connected, local.perform, tasks), told=told)
     assert len(killed) == 2
-    assert report.late == 0
+    assert report["late"] == 0
     states, events = plain_loop()
     assert content(tmp_path / "s") == (states, sorted(tuple(event) for event in events))
 
