@@ -9,7 +9,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "models._blocks", "ncl.activations", "ncl.competitions", "ncl.neighbourhoods",
          "ncl.rates", "ncl.updates", "ncl.growths", "core.state", "core.events", "core.allocation",
          "kernels.journal", "base.memory"),
-        ("tests/kernels/test_competition.py", "tests/kernels/test_update.py",
+        ("tests/kernels/test_competition.py", "tests/kernels/test_update.py", "tests/ncl/test_parts.py",
          "tests/models/test_wta.py", "tests/models/test_gmm.py", "tests/models/test_artc2a.py",
          "tests/models/test_ccm.py", "tests/io/persistence/test_checkpoint.py",
          "tests/metrics/test_events.py", "tests/core/test_state.py", "tests/core/test_locking.py",
