@@ -79,14 +79,14 @@ def test_growth_by_distinct_rows_by_class_and_by_vigilance() -> None:
 
 def test_distances_and_similarities_of_a_row_to_all_units() -> None:
     M, X = np.array([[0.0, 1.0], [0.6, 0.8], [0.2, 0.3]]), np.array([[9.0, 9.0], [0.25, 0.5]])
-    state, settings = values(prototypes=M, counters=seen(0)), competing([7.0] * 3, p=3.0, scale=[0.0], epsilon=0.0)
+    state, settings = values(prototypes=M, counters=seen(0)), competing([7.0] * 3, p=3.0, scale=[0.0], epsilon=0.5)
     plain(ncl.p_norm)(state, settings, X, 1, 2)
     np.testing.assert_allclose(settings.h, [*(np.abs(X[1] - M[:2]) ** 3).sum(axis=1), 7.0])
     plain(ncl.euclidean)(state, settings, X, 1, 3)
     np.testing.assert_allclose(settings.h, ((X[1] - M) ** 2).sum(axis=1))
     plain(ncl.cosine)(state, settings, X, 1, 3)
-    np.testing.assert_allclose(settings.h, -(M @ X[1]) / np.linalg.norm(X[1]))
-    assert settings.scale[0] == pytest.approx(1 / np.linalg.norm(X[1]))
+    np.testing.assert_allclose(settings.h, -(M @ X[1]) / (np.linalg.norm(X[1]) + 0.5))
+    assert settings.scale[0] == pytest.approx(1 / (np.linalg.norm(X[1]) + 0.5))
     plain(ncl.cosine)(state, settings, np.zeros((1, 2)), 0, 3)
     assert settings.h.tolist() == [0.0, 0.0, 0.0]
 
@@ -125,6 +125,33 @@ def test_adaptive_steps_follow_their_papers(step: str) -> None:
     assert state.steps[0] == 5.0
 
 
+def test_steps_towards_a_row_and_its_direction() -> None:
+    state, settings = values(prototypes=np.array([[0.0, 1.0], [0.6, 0.8]])), values(scale=[0.2])
+    x = np.array([3.0, 4.0])
+    plain(ncl.hebbian)(state, settings, 0, x, 0.25)
+    assert state.prototypes[0].tolist() == [0.75, 1.75]
+    plain(ncl.hebbian)(state, settings, 0, x, 2.0)  # not beyond the row
+    assert state.prototypes[0].tolist() == [3.0, 4.0]
+    plain(ncl.renormalising)(state, settings, 1, x[::-1].copy(), 0.5)
+    np.testing.assert_allclose(state.prototypes[1], [math.sqrt(0.5)] * 2)
+    plain(updates.start_with_direction)(state, settings, 0, x)
+    np.testing.assert_allclose(state.prototypes[0], [0.6, 0.8])
+
+
+def test_a_box_shrinks_towards_a_point() -> None:
+    state = values(prototypes=np.zeros((1, 2)), complements=np.zeros((1, 2)), norms=[0.0])
+    settings = values(complement=[0.75, 0.0])
+    plain(updates.start_as_point)(state, settings, 0, np.array([0.5, 0.25]))
+    assert (state.prototypes[0].tolist(), state.complements[0].tolist(), state.norms[0]) == (
+        [0.5, 0.25],
+        [0.5, 0.75],
+        2,
+    )
+    plain(ncl.fuzzy)(state, settings, 0, np.array([0.25, 1.0]), 0.5)
+    assert (state.prototypes[0].tolist(), state.complements[0].tolist()) == ([0.375, 0.25], [0.5, 0.375])
+    assert state.norms[0] == 1.5
+
+
 def test_competitions_take_the_first_of_equal_units() -> None:
     settings = competing([2.0, 1.0, 1.0, 3.0], n_winners=3, bias=4.0, label=[1], share_rate=0.5, vigilance=-1.5)
     state = values(wins=[0, 5, 2, 1], shares=[0.0, 0.5, 0.25, 0.25], labels=[0, 1, 1, 0])
@@ -160,6 +187,8 @@ def test_vigilance_and_labels_may_leave_no_winner() -> None:
     assert plain(ncl.vigilant)(state, settings, 0) == 0
     assert plain(ncl.fuzzy_vigilant)(state, settings, 3) == 1
     assert settings.best[0] == 2  # exactly the vigilance is a match
+    assert plain(ncl.fuzzy_vigilant)(state, settings, 1) == 1
+    assert settings.best[0] == 0
     assert plain(ncl.fuzzy_vigilant)(state, settings._replace(vigilance=0.95), 3) == 0
     assert plain(ncl.label_veto)(state, settings, 3) == 1
     assert settings.best[0] == 0
