@@ -12,6 +12,8 @@ from ccmem.io.streams.tables import Chunk, Columns
 
 SHOWN_COLUMNS = 3
 """Maximum number of moved columns that the description of an event names."""
+LEAST_MOVED = 0.25
+"""Smallest change that is named, in units of the largest, both in standard deviations of their columns."""
 
 
 def place_of(event: Event, chunk: Chunk, first_step: int) -> dict[str, Any]:
@@ -39,7 +41,9 @@ def event_record(event: Event, names: dict[int, str], columns: Columns | None) -
 def moved_columns(memory: Any, event: Event) -> list[str]:
     """Return the names of the columns that differ most between the block of ``event`` and the block before."""
     try:
-        return [column.name for column in memory.explain(event).columns[:SHOWN_COLUMNS]]
+        columns = memory.explain(event).columns
+        least = LEAST_MOVED * columns[0].spreads
+        return [column.name for column in columns[:SHOWN_COLUMNS] if column.spreads >= least]
     except (ValueError, LookupError):  # the block has been merged or removed since the event
         return []
 
