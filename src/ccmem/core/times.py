@@ -23,17 +23,6 @@ def format_time(seconds: float | None) -> str:
     return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year} {clock}"
 
 
-def format_iso(seconds: float | None) -> str | None:
-    """Return a time as ISO 8601 in UTC, for files that other programs read.
-
-    >>> format_iso(1423128245.5)
-    '2015-02-05T09:24:05.500000+00:00'
-    """
-    if seconds is None or not EARLIEST <= seconds <= LATEST:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
 def format_duration(seconds: float) -> str:
     """Return a duration in its two largest units.
 
