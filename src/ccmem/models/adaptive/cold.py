@@ -17,44 +17,9 @@ from ccmem.core.allocation import grown
 from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.coordinates import COLUMNS, scatter_of
 from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
-from ccmem.models.adaptive.state import (
-    AGE,
-    ALARM,
-    ALARMED,
-    BATCHES,
-    BEGAN,
-    BLOCKS,
-    COORDINATES,
-    COUNT,
-    DRIFT,
-    EVIDENCE,
-    FRESH,
-    GAP,
-    HOME,
-    KEPT,
-    LATEST,
-    LEVEL,
-    MEASURED,
-    OTHERS_OF,
-    POINTER,
-    READINGS,
-    REFERENCE,
-    RETURNING,
-    RING,
-    SCATTER,
-    SIZE,
-    STATUS,
-    SUM,
-    TINY,
-    UNCERTAIN,
-    WAITING,
-    WATCHED,
-    WINDOW,
-    WINDOWS,
-    block_values,
-)
 from ccmem.models.adaptive.windows import compare
 
 NewLevel = Callable[[int], float]
@@ -67,27 +32,27 @@ _SAME_LEVEL = 9.0
 
 
 def decide(state: Any, settings: Any) -> Any:
-    """Take the decision that the kernel requests in ``counters[STATUS]``; return the state, grown if necessary."""
+    """Take the decision that the kernel requests in ``counters[s.STATUS]``; return the state, grown if necessary."""
     counters = state.counters
-    status = int(counters[STATUS])
+    status = int(counters[s.STATUS])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if status == RETURNING:
+        if status == s.RETURNING:
             return _return(state, settings)
-        if status == ALARMED:
-            counters[BEGAN], counters[UNCERTAIN] = _onset(state, settings)
-        fresh = int(counters[FRESH])
+        if status == s.ALARMED:
+            counters[s.BEGAN], counters[s.UNCERTAIN] = _onset(state, settings)
+        fresh = int(counters[s.FRESH])
         if fresh < settings.decide_after:
             return state
-        batches = latest(state, min(fresh, RING))
-        own = int(counters[POINTER])
+        batches = latest(state, min(fresh, s.RING))
+        own = int(counters[s.POINTER])
         found, new = fits_nearest(state, settings, batches, own)
         best = int(np.argmin(found))
         is_new = found[best] > settings.threshold or (best != own and new(best) > settings.threshold)
         if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
             enter(state, settings, own, batches)
-        elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= RING):
+        elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= s.RING):
             state = _found(state, settings, batches)
-        elif fresh >= RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
+        elif fresh >= s.RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
             _note(state, settings, RECALL, best)
             enter(state, settings, best, batches)
         return state
@@ -95,8 +60,8 @@ def decide(state: Any, settings: Any) -> Any:
 
 def latest(state: Any, n: int) -> FloatArray:
     """Return the latest ``n`` batches, newest first: mean, spread and error of the spread of every column."""
-    ring = state.stream[BATCHES:].reshape(RING, 3, -1)
-    batches: FloatArray = ring[(int(state.counters[LATEST]) - np.arange(n)) % RING]
+    ring = state.stream[s.BATCHES :].reshape(s.RING, 3, -1)
+    batches: FloatArray = ring[(int(state.counters[s.LATEST]) - np.arange(n)) % s.RING]
     return batches
 
 
@@ -107,49 +72,49 @@ def errors(batches: FloatArray, settings: Any) -> FloatArray:
 
 def drift_scales(state: Any, settings: Any) -> FloatArray:
     """Return the drift scale of every feature and window, shrunk towards the expected: (2, windows, columns)."""
-    n = float(state.counters[WATCHED])
-    share, white = n / (n + settings.prior_count), 0.5 ** np.arange(WINDOWS)[:, None]
-    measured = state.stream[DRIFT : DRIFT + 2 * MEASURED].reshape(2, MEASURED, -1)
-    ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], TINY), 0.5, 1.0)
+    n = float(state.counters[s.WATCHED])
+    share, white = n / (n + settings.prior_count), 0.5 ** np.arange(s.WINDOWS)[:, None]
+    measured = state.stream[s.DRIFT : s.DRIFT + 2 * s.MEASURED].reshape(2, s.MEASURED, -1)
+    ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], s.TINY), 0.5, 1.0)
     learned = np.maximum(np.concatenate([measured, ratio * measured[:, 2:]], axis=1), white * measured[:, :1])
     return np.maximum(share * learned + (1.0 - share) * np.array(settings.expected)[:, :, None], white)
 
 
 def _window(n: int) -> int:
     """Return the index of the longest window of at most ``n`` batches."""
-    return min(n.bit_length() - 1, WINDOWS - 1)
+    return min(n.bit_length() - 1, s.WINDOWS - 1)
 
 
 def _drift_of(drift: FloatArray, n: int) -> FloatArray:
     """Return the drift scale of the mean of ``n`` batches, between those of the windows around it."""
     i = _window(n)
     scale: FloatArray = drift[:, i] * (1 << i) / n
-    return np.maximum(scale, drift[:, min(i + 1, WINDOWS - 1)])
+    return np.maximum(scale, drift[:, min(i + 1, s.WINDOWS - 1)])
 
 
 def noise(state: Any, settings: Any, block: int) -> FloatArray:
     """Return the error variance of one batch in a block, with that of rounding; shape (2, columns)."""
-    level, error, _ = block_values(state, block)
-    return np.maximum(error, 0.0) + settings.rounding * level**2 + TINY
+    level, error, _ = s.block_values(state, block)
+    return np.maximum(error, 0.0) + settings.rounding * level**2 + s.TINY
 
 
 def silent_columns(state: Any, rows: int) -> BoolArray:
     """Return which columns have had no reading for so many rows."""
-    return state.gaps[GAP] >= rows if len(state.gaps) else np.zeros(state.stream.shape[1], np.bool_)
+    return state.gaps[s.GAP] >= rows if len(state.gaps) else np.zeros(state.stream.shape[1], np.bool_)
 
 
 def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
     """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared."""
-    blocks, n, current = int(state.counters[BLOCKS]), len(batches), int(state.counters[POINTER])
+    blocks, n, current = int(state.counters[s.BLOCKS]), len(batches), int(state.counters[s.POINTER])
     if blocks <= 2 * MOST_COMPARED:
         return fits(state, settings, batches, own)
     window, ranks = np.median(batches[:, :2], axis=0), np.empty(blocks)  # an outlying batch decides nothing
     silent = silent_columns(state, n * settings.batch)
-    drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + TINY
+    drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + s.TINY
     rank_blocks(ranks, state.blocks[:blocks], window, error, drift, settings.rounding, silent)
     some = nearest_blocks(ranks, current)
     few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
-    few.counters[BLOCKS] = len(some)
+    few.counters[s.BLOCKS] = len(some)
     found = np.full(blocks, math.inf)
     found[some], new = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
     return found, lambda block: new(int(np.searchsorted(some, block)))
@@ -161,7 +126,7 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple
     First, for every block, that of a shift (:func:`ccmem.models.adaptive.windows.compare`); block ``own`` is at the
     reference. Second, a function of a block: the evidence for a new level, which a block of large sway cannot escape.
     """
-    blocks, watched = int(state.counters[BLOCKS]), float(state.counters[WATCHED])
+    blocks, watched = int(state.counters[s.BLOCKS]), float(state.counters[s.WATCHED])
     found, z2, variance = np.empty(blocks), *np.empty((2, blocks, 2, batches.shape[2]))
     stored, ages = state.blocks[:blocks], state.ages[:blocks]
     silent = silent_columns(state, len(batches) * settings.batch)
@@ -171,10 +136,10 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple
     )  # fmt: skip
 
     def new(block: int) -> float:
-        levels = stored[:, LEVEL : LEVEL + 2]
+        levels = stored[:, s.LEVEL : s.LEVEL + 2]
         if own >= 0:
             levels = levels.copy()
-            levels[own] = state.stream[REFERENCE : REFERENCE + 2]
+            levels[own] = state.stream[s.REFERENCE : s.REFERENCE + 2]
         nu = settings.prior_count + min(max(float(ages[block]), 1.0), watched)
         ratio = _new_level(batches[:, :2].mean(axis=0), levels, variance, block, nu)
         return float(np.where(z2[block] < 0.0, 0.0, ratio).sum())
@@ -217,7 +182,7 @@ def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
 def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     """Continue with a block: the reference lies between its level and the batches (James-Stein)."""
     counters, stream, n = state.counters, state.stream, len(batches)
-    level, error, _ = block_values(state, block)
+    level, error, _ = s.block_values(state, block)
     drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
     one, mean = noise(state, settings, block), _trimmed(batches[:, :2], level)
     z2 = (mean - level) ** 2 / (_drift_of(drift, n) * one + np.maximum(drift[:, 0], 1.0) * one / age)
@@ -230,77 +195,79 @@ def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     _rebase(state, reference, n, settings.batch)
     active = known & ~silent
     error += np.where(active, (errors(batches, settings) - error) * n / (n + age), 0.0)
-    stream[HOME : HOME + 2] = np.where(known, level, mean)
-    counters[AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
-    counters[KEPT] = counters[WAITING] = n if block != counters[POINTER] else 0  # a false alarm's batches are dropped
+    stream[s.HOME : s.HOME + 2] = np.where(known, level, mean)
+    counters[s.AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
+    # a false alarm's batches are dropped
+    counters[s.KEPT] = counters[s.WAITING] = n if block != counters[s.POINTER] else 0
     _use(state, settings, block)
 
 
 def _found(state: Any, settings: Any, batches: FloatArray) -> Any:
     """Begin a new block with the batches since the alarm; a block that is still young starts again instead."""
     counters, n = state.counters, len(batches)
-    block = int(counters[POINTER])
-    if state.ages[block] + counters[WAITING] >= RING:
-        block = int(counters[BLOCKS])
+    block = int(counters[s.POINTER])
+    if state.ages[block] + counters[s.WAITING] >= s.RING:
+        block = int(counters[s.BLOCKS])
         if block == len(state.blocks):
             more = block + max(block // 4, 1)
             state = state._replace(blocks=grown(state.blocks, more), ages=grown(state.ages, more))
         _note(state, settings, NEW_BLOCK, block)
-        counters[BLOCKS] += 1
+        counters[s.BLOCKS] += 1
     mean = batches[:, :2].mean(axis=0)
-    level, error, sway = block_values(state, block)
+    level, error, sway = s.block_values(state, block)
     level[:], error[:] = mean, errors(batches, settings)
     sway[:] = ((batches[:, :2] - mean) ** 2).mean(axis=0)
     state.ages[block] = n
     if len(state.gaps):
-        silent = state.gaps[GAP] >= n * settings.batch
+        silent = state.gaps[s.GAP] >= n * settings.batch
         level[:, silent], error[:, silent], sway[:, silent] = 0.0, -1.0, 0.0
     _rebase(state, mean, n, settings.batch)
-    state.stream[HOME : HOME + 2] = mean
-    counters[AGE], counters[KEPT], counters[WAITING] = n, n, 0
+    state.stream[s.HOME : s.HOME + 2] = mean
+    counters[s.AGE], counters[s.KEPT], counters[s.WAITING] = n, n, 0
     _use(state, settings, block)
     return state
 
 
 def _is_full(state: Any, settings: Any) -> bool:
     """True if ``max_units`` leaves no unit for one more block."""
-    return bool(settings.max_units and state.counters[BLOCKS] >= settings.max_units)
+    return bool(settings.max_units and state.counters[s.BLOCKS] >= settings.max_units)
 
 
 def _rebase(state: Any, reference: FloatArray, n: int, batch: int) -> None:
     """Move the reference, and with it the sums of readings that wait, which are deviations from it."""
     stream = state.stream
     if len(state.gaps):  # batches that a silent column repeats must be of this block
-        stream[SUM] += state.gaps[READINGS] * (stream[REFERENCE] - reference[0])
-        batches, silent = latest(state, n), state.gaps[GAP] >= n * batch
-        for age in range(RING):
-            slot = stream[BATCHES:].reshape(RING, 3, -1)[(state.counters[LATEST] - age) % RING]
+        stream[s.SUM] += state.gaps[s.READINGS] * (stream[s.REFERENCE] - reference[0])
+        batches, silent = latest(state, n), state.gaps[s.GAP] >= n * batch
+        for age in range(s.RING):
+            slot = stream[s.BATCHES :].reshape(s.RING, 3, -1)[(state.counters[s.LATEST] - age) % s.RING]
             slot[:] = batches[age % n]
             slot[:2, silent] = reference[:, silent]
-    stream[REFERENCE : REFERENCE + 2] = reference
+    stream[s.REFERENCE : s.REFERENCE + 2] = reference
 
 
 def _use(state: Any, settings: Any, block: int) -> None:
     """Make a block the one in use, and end the alarm."""
     counters = state.counters
-    counters[POINTER], counters[ALARM], counters[FRESH], counters[WINDOW] = block, 0, 0, 0
-    state.scratch[OTHERS_OF] = 0.0  # the block that was in use has changed
-    counters[WATCHED] = min(counters[WATCHED], int(settings.young))
-    calibrated = state.scalars[COUNT : COUNT + WINDOWS]  # by other blocks, whose columns may depend less on each other
+    counters[s.POINTER], counters[s.ALARM], counters[s.FRESH], counters[s.WINDOW] = block, 0, 0, 0
+    state.scratch[s.OTHERS_OF] = 0.0  # the block that was in use has changed
+    counters[s.WATCHED] = min(counters[s.WATCHED], int(settings.young))
+    # calibrated by other blocks, whose columns may depend less on each other
+    calibrated = state.scalars[s.COUNT : s.COUNT + s.WINDOWS]
     np.minimum(calibrated, 0.5 * settings.young, out=calibrated)
     if len(state.gaps):
-        counters[KEPT] = counters[WAITING] = 0
+        counters[s.KEPT] = counters[s.WAITING] = 0
     list_members(state)
-    by_distance = bool(counters[COORDINATES] == COLUMNS)
-    state.scalars[SCATTER] = scatter_of(state.columns, state.blocks[block], settings.batch, by_distance)
+    by_distance = bool(counters[s.COORDINATES] == COLUMNS)
+    state.scalars[s.SCATTER] = scatter_of(state.columns, state.blocks[block], settings.batch, by_distance)
 
 
 def list_members(state: Any) -> None:
     """List the units of the block in use."""
     counters = state.counters
-    members = np.flatnonzero(state.unit_blocks[: counters[UNITS]] == counters[POINTER])
+    members = np.flatnonzero(state.unit_blocks[: counters[UNITS]] == counters[s.POINTER])
     state.members[: len(members)] = members
-    counters[SIZE] = len(members)
+    counters[s.SIZE] = len(members)
 
 
 def _return(state: Any, settings: Any) -> Any:
@@ -308,17 +275,17 @@ def _return(state: Any, settings: Any) -> Any:
 
     The block in use has learned some of what follows the return; it returns to the level that it had when young.
     """
-    own, batches = int(state.counters[POINTER]), latest(state, RING)
+    own, batches = int(state.counters[s.POINTER]), latest(state, s.RING)
     found, _ = fits_nearest(state, settings, batches, own)
     found[own] = math.inf
     best = int(np.argmin(found))
     if found[best] > 0.0:
         return state
-    level, _, sway = block_values(state, own)
-    level[:] = state.stream[HOME : HOME + 2]
+    level, _, sway = s.block_values(state, own)
+    level[:] = state.stream[s.HOME : s.HOME + 2]
     np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
-    state.counters[BEGAN] = max(0, state.counters[SEEN] - RING * settings.batch)
-    state.counters[UNCERTAIN] = RING * settings.batch // 2
+    state.counters[s.BEGAN] = max(0, state.counters[SEEN] - s.RING * settings.batch)
+    state.counters[s.UNCERTAIN] = s.RING * settings.batch // 2
     _note(state, settings, RECALL, best)
     enter(state, settings, best, batches)
     return state
@@ -329,19 +296,19 @@ def _onset(state: Any, settings: Any) -> tuple[int, int]:
 
     The batch before the first that is wholly new lies part of the way: so large is the part of its rows that are new.
     """
-    n, counters = int(state.counters[WINDOW]), state.counters
-    batches = latest(state, RING)[:, :2]
-    reference = state.stream[REFERENCE : REFERENCE + 2]
-    one = noise(state, settings, int(counters[POINTER]))
+    n, counters = int(state.counters[s.WINDOW]), state.counters
+    batches = latest(state, s.RING)[:, :2]
+    reference = state.stream[s.REFERENCE : s.REFERENCE + 2]
+    one = noise(state, settings, int(counters[s.POINTER]))
     mean = batches[: max(n - 1, 1)].mean(axis=0)
     z = np.abs(mean - reference) / np.sqrt(np.maximum(one, errors(latest(state, max(n - 1, 1)), settings)))
     f, j = np.unravel_index(int(np.nanargmax(z)), z.shape)
     shift = mean[f, j] - reference[f, j]
     parts = (batches[:, f, j] - reference[f, j]) / (shift if shift else 1.0)
     whole = max(n - 1, 1)
-    while whole < min(RING, int(counters[KEPT])) - 1 and parts[whole] > 0.75:
+    while whole < min(s.RING, int(counters[s.KEPT])) - 1 and parts[whole] > 0.75:
         whole += 1
-    part = min(max(float(parts[whole]), 0.0), 1.0) if whole < RING else 0.0
+    part = min(max(float(parts[whole]), 0.0), 1.0) if whole < s.RING else 0.0
     rows = settings.batch * (whole + part)
     uncertain = settings.batch * min(3.0 / max(float(z[f, j]), 0.5), 4.0) + settings.batch / 8.0
     seen = int(counters[SEEN])
@@ -352,8 +319,8 @@ def _note(state: Any, settings: Any, kind: int, block: int) -> None:
     """Write a change to ``block`` into the journal: step, onset, uncertainty and evidence."""
     counters = state.counters
     seen = int(counters[SEEN])
-    evidence = min(float(state.scalars[EVIDENCE]) / settings.threshold, MOST_EVIDENCE)
+    evidence = min(float(state.scalars[s.EVIDENCE]) / settings.threshold, MOST_EVIDENCE)
     line = state.journal[counters[JOURNALED]]
-    line[:] = kind, seen - 1, counters[POINTER], block, seen - counters[BEGAN], counters[UNCERTAIN], 0
+    line[:] = kind, seen - 1, counters[s.POINTER], block, seen - counters[s.BEGAN], counters[s.UNCERTAIN], 0
     line[6] = round(EVIDENCE_UNIT * max(evidence, 0.0))
     counters[JOURNALED] += 1

@@ -23,26 +23,10 @@ from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances, dot, squared_distance
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.state import (
-    BLOCKS,
-    COORDINATES,
-    HAS_BATCH,
-    LEVEL,
-    NOISE,
-    OTHERS,
-    OTHERS_OF,
-    POINTER,
-    REFERENCE,
-    ROWS,
-    SCATTER,
-    SQUARES,
-    SUM,
-    SWAY,
-    TINY,
-)
+from ccmem.models.adaptive import state as s
 
 UNDECIDED, COLUMNS, DIRECTIONS = range(3)
-"""Values of ``counters[COORDINATES]``; directions are used until a decision."""
+"""Values of ``counters[s.COORDINATES]``; directions are used until a decision."""
 CENTRE, VARIANCE, INVERSE, N_COLUMNS = range(4)
 """Rows of ``columns``: running mean, running variance (-1 without a reading), and 1 / spread (0 for a constant column).
 Only zeros where directions are compared."""
@@ -132,7 +116,7 @@ def distances_in_columns(columns: FloatArray, X: FloatArray, prototypes: FloatAr
     there = ~np.isnan(rows)
     if there.all():
         out = np.empty((len(rows), len(units)))
-        matching.in_slabs(lambda s: distances(rows[s], units, 2.0, out[s]), len(rows), len(rows) * units.size)
+        matching.in_slabs(lambda part: distances(rows[part], units, 2.0, out[part]), len(rows), len(rows) * units.size)
         return out
     rows, known = np.where(there, rows, 0.0), there.astype(np.float64)
     squares = (rows * rows).sum(axis=1)[:, np.newaxis] - 2.0 * (rows @ units.T) + known @ (units * units).T
@@ -164,7 +148,7 @@ def squared_apart(inverse: FloatArray, a: FloatArray, b: FloatArray) -> float:
 @kernel_in_place
 def dissimilarity(state: Any, a: int, b: int) -> float:
     """Return the dissimilarity of two units."""
-    if state.counters[COORDINATES] == COLUMNS:
+    if state.counters[s.COORDINATES] == COLUMNS:
         return 0.5 * squared_apart(state.columns[INVERSE], state.prototypes[a], state.prototypes[b])
     return max(0.0, 1.0 - dot(state.prototypes[a], state.prototypes[b]))
 
@@ -172,28 +156,28 @@ def dissimilarity(state: Any, a: int, b: int) -> float:
 @kernel_in_place
 def set_inverse(state: Any, settings: Any) -> None:
     """Compute 1 / spread of every column; 0 for a column that varies less than its precision."""
-    columns, own, largest = state.columns, state.counters[POINTER], state.scratch[OTHERS]
-    if state.scratch[OTHERS_OF, 0] != own + 1:  # other blocks do not change while a block is in use
-        state.scratch[OTHERS_OF, 0] = own + 1
+    columns, own, largest = state.columns, state.counters[s.POINTER], state.scratch[s.OTHERS]
+    if state.scratch[s.OTHERS_OF, 0] != own + 1:  # other blocks do not change while a block is in use
+        state.scratch[s.OTHERS_OF, 0] = own + 1
         for j in range(columns.shape[1]):
             largest[j] = 0.0
-        for k in range(state.counters[BLOCKS]):
+        for k in range(state.counters[s.BLOCKS]):
             for j in range(columns.shape[1]):
-                if k != own and state.blocks[k, NOISE, j] >= 0.0:
+                if k != own and state.blocks[k, s.NOISE, j] >= 0.0:
                     largest[j] = max(largest[j], variance_in(state.blocks[k], settings, j))
     for j in range(columns.shape[1]):
         most = largest[j]
-        if state.blocks[own, NOISE, j] >= 0.0:
+        if state.blocks[own, s.NOISE, j] >= 0.0:
             most = max(most, variance_in(state.blocks[own], settings, j))
         variance = max(columns[VARIANCE, j], LEAST_SPREAD * LEAST_SPREAD * most)
-        least = settings.rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY
+        least = settings.rounding * columns[CENTRE, j] * columns[CENTRE, j] + s.TINY
         columns[INVERSE, j] = 1.0 / math.sqrt(variance) if variance > least else 0.0
 
 
 @kernel_in_place
 def variance_in(block: FloatArray, settings: Any, j: Any) -> float:
     """Return the variance of a column's rows in a block."""
-    variance: float = settings.batch * block[NOISE, j] + block[SWAY, j]
+    variance: float = settings.batch * block[s.NOISE, j] + block[s.SWAY, j]
     return variance
 
 
@@ -214,7 +198,7 @@ def wake_columns(columns: FloatArray, x: FloatArray, rounding: float) -> None:
     for j in range(x.shape[0]):
         if columns[INVERSE, j] == 0.0 and columns[VARIANCE, j] >= 0.0:
             away = abs(x[j] - columns[CENTRE, j])
-            if away * away > rounding * columns[CENTRE, j] * columns[CENTRE, j] + TINY:
+            if away * away > rounding * columns[CENTRE, j] * columns[CENTRE, j] + s.TINY:
                 columns[INVERSE, j] = 1.0 / away
 
 
@@ -223,13 +207,13 @@ def begin_columns(state: Any, settings: Any) -> None:
     """Estimate spreads from the rows of the first batch so far, each column's scatter being its variance."""
     columns, stream, scatter = state.columns, state.stream, 0.0
     for j in range(columns.shape[1]):
-        columns[CENTRE, j] = stream[REFERENCE, j]
-        columns[VARIANCE, j] = stream[SQUARES, j] / (2.0 * (state.counters[ROWS] + 1))
+        columns[CENTRE, j] = stream[s.REFERENCE, j]
+        columns[VARIANCE, j] = stream[s.SQUARES, j] / (2.0 * (state.counters[s.ROWS] + 1))
     set_inverse(state, settings)
     for j in range(columns.shape[1]):
         columns[VARIANCE, j] = -1.0
         scatter += columns[INVERSE, j] > 0.0
-    state.scalars[SCATTER] = max(scatter, 1.0)
+    state.scalars[s.SCATTER] = max(scatter, 1.0)
 
 
 @kernel_in_place
@@ -246,24 +230,24 @@ def learn_columns(state: Any, settings: Any) -> None:
 
     The variance is that of rows within batches (half the mean squared step) plus that of batches.
     """
-    if state.counters[COORDINATES] == DIRECTIONS:
+    if state.counters[s.COORDINATES] == DIRECTIONS:
         return
     columns, stream, batches = state.columns, state.stream, (state.counters[SEEN] + 1) // settings.batch
     gain = 1.0 / min(float(batches), SPAN)
     for j in range(columns.shape[1]):
-        if state.gaps.shape[0] > 0 and state.gaps[HAS_BATCH, j] == 0.0:
+        if state.gaps.shape[0] > 0 and state.gaps[s.HAS_BATCH, j] == 0.0:
             continue
-        mean, within = stream[SUM, j], stream[SQUARES, j] * stream[SQUARES, j]
+        mean, within = stream[s.SUM, j], stream[s.SQUARES, j] * stream[s.SQUARES, j]
         if columns[VARIANCE, j] < 0.0:
             columns[CENTRE, j], columns[VARIANCE, j] = mean, within
-            if batches > 1 and state.counters[COORDINATES] == COLUMNS:  # units know nothing of the column yet
+            if batches > 1 and state.counters[s.COORDINATES] == COLUMNS:  # units know nothing of the column yet
                 for unit in range(state.counters[UNITS]):
                     state.prototypes[unit, j] = mean
             continue
         away = mean - columns[CENTRE, j]
         columns[CENTRE, j] += gain * away
         columns[VARIANCE, j] += gain * (within + (1.0 - gain) * away * away - columns[VARIANCE, j])
-    if state.counters[COORDINATES] == COLUMNS:
+    if state.counters[s.COORDINATES] == COLUMNS:
         set_inverse(state, settings)
     elif state.counters[SEEN] + 1 >= DECIDE_AT:
         decide_coordinates(state, settings)
@@ -284,7 +268,7 @@ def decide_coordinates(state: Any, settings: Any) -> None:
     if not shared:
         begin_in_columns(state, settings)
         return
-    counters[COORDINATES] = DIRECTIONS
+    counters[s.COORDINATES] = DIRECTIONS
     for row in range(N_COLUMNS):
         for j in range(columns.shape[1]):
             columns[row, j] = 0.0
@@ -294,9 +278,9 @@ def decide_coordinates(state: Any, settings: Any) -> None:
 def begin_in_columns(state: Any, settings: Any) -> None:
     """Convert from directions to columns: units of a block get the length of its rows."""
     columns, counters = state.columns, state.counters
-    counters[COORDINATES] = COLUMNS
+    counters[s.COORDINATES] = COLUMNS
     set_inverse(state, settings)
-    for block in range(counters[BLOCKS]):
+    for block in range(counters[s.BLOCKS]):
         variance, square = moments(columns, state.blocks[block], settings.batch, False)
         length = state.prototypes.dtype.type(math.sqrt(variance + square))
         for unit in range(counters[UNITS]):
@@ -310,10 +294,10 @@ def moments(columns: FloatArray, block: FloatArray, batch: int, scaled: bool) ->
     """Return variance and squared level of a block, summed over its columns (``scaled``: in units of their spread)."""
     variance = square = 0.0
     for j in range(block.shape[1]):
-        if block[NOISE, j] >= 0.0:
+        if block[s.NOISE, j] >= 0.0:
             weight = columns[INVERSE, j] * columns[INVERSE, j] if scaled else 1.0
-            variance += weight * (batch * block[NOISE, j] + block[SWAY, j])
-            square += weight * block[LEVEL, j] * block[LEVEL, j]
+            variance += weight * (batch * block[s.NOISE, j] + block[s.SWAY, j])
+            square += weight * block[s.LEVEL, j] * block[s.LEVEL, j]
     return variance, square
 
 
@@ -324,4 +308,4 @@ def scatter_of(columns: FloatArray, block: FloatArray, batch: int, by_distance: 
     For directions, this is the variance over the mean square of rows.
     """
     variance, square = moments(columns, block, batch, by_distance)
-    return variance if by_distance else variance / max(variance + square, TINY)
+    return variance if by_distance else variance / max(variance + square, s.TINY)

@@ -9,7 +9,7 @@ import numpy as np
 from ccmem.base.matching import SLAB_ROWS
 from ccmem.core.state import SEEN
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
-from ccmem.models.adaptive.state import BLOCKS, ROWS, TINY
+from ccmem.models.adaptive import state as s
 
 _LEAST_SPREAD = 0.01
 """Smallest spread of a column in a density, relative to its largest over blocks: a constant column must not decide."""
@@ -52,8 +52,8 @@ def likeliest(
 def block_tables(memory: Any) -> tuple[Any, Any, Any, Any]:
     """Return which blocks have similar directions (None if none have), and densities; made once per batch."""
     state = memory._state
-    n = int(state.counters[BLOCKS])
-    stamp = int(state.counters[SEEN] - state.counters[ROWS])
+    n = int(state.counters[s.BLOCKS])
+    stamp = int(state.counters[SEEN] - state.counters[s.ROWS])
     kept = memory.__dict__.get("_tables")
     if kept is not None and kept[0] is state.blocks and kept[1] == stamp:
         return kept[2]
@@ -61,7 +61,7 @@ def block_tables(memory: Any) -> tuple[Any, Any, Any, Any]:
     known = ~np.isnan(levels).any(axis=0)
     centres = np.where(known, levels, 0.0)
     scatter = np.where(known, spreads, 0.0)
-    lengths = np.sqrt((centres**2).sum(axis=1) + (scatter**2).sum(axis=1)) + TINY
+    lengths = np.sqrt((centres**2).sum(axis=1) + (scatter**2).sum(axis=1)) + s.TINY
     cosines = (centres / lengths[:, None]) @ (centres / lengths[:, None]).T
     spread = (scatter**2).sum(axis=1) / lengths**2
     apart = np.diag(cosines)[:, None] + np.diag(cosines)[None, :] - 2.0 * cosines

@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
-from ccmem.models.adaptive.state import COUNT, MEAN, VARIANCE
+from ccmem.models.adaptive import state as s
 
 _LARGEST = 60.0
 """Cap on the log evidence of one feature, so that sums stay finite."""
@@ -42,14 +42,14 @@ def bayes_factors(
     """
     inverse, half = 1.0 / (1.0 + prior_scale), 0.5 * math.log(1.0 + prior_scale)
     for j in range(m):
-        s = z2[j] * (1.0 - inverse) / (2.0 * nu[j] + z2[j] * (1.0 + inverse))
-        q = s * s
-        evidence = (nu[j] + 1.0) * s * (1.0 + q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q / 9.0)))) - half
+        x = z2[j] * (1.0 - inverse) / (2.0 * nu[j] + z2[j] * (1.0 + inverse))
+        q = x * x
+        evidence = (nu[j] + 1.0) * x * (1.0 + q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q / 9.0)))) - half
         y = 0.125 * evidence
         power = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0 + y / 720.0)))))
         power *= power
         power *= power
-        factor = power * power if max(5.0 * s, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
+        factor = power * power if max(5.0 * x, abs(evidence) - 1.0) < 1.0 else _UNKNOWN
         out[j] = factor if noise[np.uint64(begin + j)] >= 0.0 else 1.0
 
 
@@ -79,12 +79,12 @@ def totals(
 @kernel_in_place
 def at_rest(scalars: FloatArray, window: int, prior: float) -> tuple[float, float]:
     """Return mean and standard deviation of the mixture at rest: the larger of those of one batch and of a window."""
-    mean, most = scalars[MEAN], 0.0
-    if scalars[COUNT + window] > 0.0:
-        mean = max(mean, scalars[MEAN + window])
+    mean, most = scalars[s.MEAN], 0.0
+    if scalars[s.COUNT + window] > 0.0:
+        mean = max(mean, scalars[s.MEAN + window])
     for i in (0, window):
-        n = scalars[COUNT + i]
-        most = max(most, (n * scalars[VARIANCE + i] + _PRIOR_COUNT * prior) / (n + _PRIOR_COUNT))
+        n = scalars[s.COUNT + i]
+        most = max(most, (n * scalars[s.VARIANCE + i] + _PRIOR_COUNT * prior) / (n + _PRIOR_COUNT))
     return mean, math.sqrt(most)
 
 

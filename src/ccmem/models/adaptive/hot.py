@@ -9,52 +9,10 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.batches import begin_new_columns, finish, report_gaps, row_of, store
 from ccmem.models.adaptive.coordinates import COLUMNS, learn_columns, scatter_of
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
-from ccmem.models.adaptive.state import (
-    AGE,
-    ALARM,
-    ALARMED,
-    BLOCKS,
-    COORDINATES,
-    COUNT,
-    DOUBT,
-    DRIFT,
-    EVIDENCE,
-    FRESH,
-    GATHERING,
-    HOME,
-    KEPT,
-    LATEST,
-    LEVEL,
-    MEAN,
-    MEASURED,
-    MIXTURE,
-    N_BATCHES,
-    NOISE,
-    PART,
-    POINTER,
-    POWER,
-    PRODUCT,
-    READINGS,
-    REFERENCE,
-    RESIDUAL,
-    RETURNING,
-    RING,
-    ROWS,
-    SCATTER,
-    STATUS,
-    SUMS,
-    SWAY,
-    TINY,
-    TOTAL,
-    VARIANCE,
-    WAITING,
-    WATCHED,
-    WINDOW,
-    WINDOWS,
-)
 from ccmem.models.adaptive.windows import MOST_CORRELATED, clear, drift_scale, extend, independent, trimming
 
 EARLY = 4
@@ -92,8 +50,8 @@ def prepare(
     t, observations = n / (n + settings.prior_count), min(n, settings.stream_span)
     for j in range(m):
         k = np.uint64(begin + j)
-        unit[j] = max(noise[k], 0.0) + settings.rounding * level[k] * level[k] + TINY
-        phi[j] = again[j] = min(max(product[k], 0.0) * t / max(square[k], TINY), MOST_CORRELATED)
+        unit[j] = max(noise[k], 0.0) + settings.rounding * level[k] * level[k] + s.TINY
+        phi[j] = again[j] = min(max(product[k], 0.0) * t / max(square[k], s.TINY), MOST_CORRELATED)
         nu[j] = settings.prior_count + observations * independent(residual[k], one[k], t)
 
 
@@ -131,57 +89,57 @@ def evaluate(state: Any, settings: Any, windows: int) -> None:
     the cache of the processor.
     """
     counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
-    block = state.blocks[counters[POINTER]]
-    n, age, share = float(counters[WATCHED]), float(counters[AGE]), 1.0 / math.sqrt(2.0 * stream.shape[1])
+    block = state.blocks[counters[s.POINTER]]
+    n, age, share = float(counters[s.WATCHED]), float(counters[s.AGE]), 1.0 / math.sqrt(2.0 * stream.shape[1])
     t = n / (n + settings.prior_count)
-    for i in range(WINDOWS):
-        scalars[TOTAL + i] = scalars[MIXTURE + i] = 0.0
+    for i in range(s.WINDOWS):
+        scalars[s.TOTAL + i] = scalars[s.MIXTURE + i] = 0.0
     total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
     z2, nu, weight, power, factors, unit = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10], scratch[11]
-    for begin in range(0, stream.shape[1], PART):
-        m = min(stream.shape[1] - begin, PART)
+    for begin in range(0, stream.shape[1], s.PART):
+        m = min(stream.shape[1] - begin, s.PART)
         for f in range(2):
-            level, drift, used = stream[REFERENCE + f], DRIFT + MEASURED * f, 0
-            one, two, four, product = stream[drift], stream[drift + 1], stream[drift + 2], stream[PRODUCT + f]
-            square, residual, noise = stream[POWER + f], stream[RESIDUAL + f], block[NOISE + f]
+            level, drift, used = stream[s.REFERENCE + f], s.DRIFT + s.MEASURED * f, 0
+            one, two, four, product = stream[drift], stream[drift + 1], stream[drift + 2], stream[s.PRODUCT + f]
+            square, residual, noise = stream[s.POWER + f], stream[s.RESIDUAL + f], block[s.NOISE + f]
             prepare(m, begin, unit, nu, weight, power, noise, level, one, product, square, residual, settings, n)
             clear(m, total, error, low, lower, high, higher)
             for i in range(windows):
                 while used < 1 << i:
-                    row = row_of(used, counters[LATEST]) + f
+                    row = row_of(used, counters[s.LATEST]) + f
                     values, errors, squared = stream[row], stream[row + 1], (1.0 - f) / settings.batch
                     extend(m, begin, total, error, low, lower, high, higher, values, errors, level, squared)
                     used += 1
-                predicted = 0.0 if counters[KEPT] < used else 1.0
-                before = stream[row_of(used, counters[LATEST]) + f]
+                predicted = 0.0 if counters[s.KEPT] < used else 1.0
+                before = stream[row_of(used, counters[s.LATEST]) + f]
                 weigh(
                     m, begin, z2, total, error, low, lower, high, higher, before, level, weight, power, unit, one, two,
                     four, t, age, i, predicted, settings.expected[f][i],
                 )  # fmt: skip
-                bayes_factors(m, begin, factors, z2, nu, block[NOISE], settings.prior_scale)
+                bayes_factors(m, begin, factors, z2, nu, block[s.NOISE], settings.prior_scale)
                 some, mixture = totals(m, factors, z2, nu, share, settings.prior_scale)
-                scalars[TOTAL + i] += some
-                scalars[MIXTURE + i] += mixture
+                scalars[s.TOTAL + i] += some
+                scalars[s.MIXTURE + i] += mixture
 
 
 @kernel_in_place
 def evidence(scalars: FloatArray, i: int, features: float, prior: float, scale: float) -> float:
     """Return the evidence of a window that was evaluated."""
     mean, deviation = at_rest(scalars, i, prior * features)
-    total, mixture = max(scalars[TOTAL + i], TINY), scalars[MIXTURE + i]
-    return combined(total, mixture, features, mean, deviation, scalars[COUNT], scale)
+    total, mixture = max(scalars[s.TOTAL + i], s.TINY), scalars[s.MIXTURE + i]
+    return combined(total, mixture, features, mean, deviation, scalars[s.COUNT], scale)
 
 
 @kernel_in_place
 def calibrate(scalars: FloatArray, i: int, mixture: float, prior: float, span: float) -> None:
     """Learn mean and variance of the mixture at rest."""
-    n = min(scalars[COUNT + i] + 1.0, span)
-    gain = mixture - scalars[MEAN + i]
+    n = min(scalars[s.COUNT + i] + 1.0, span)
+    gain = mixture - scalars[s.MEAN + i]
     if n > 2.0:
         gain = min(gain, 3.0 * at_rest(scalars, i, prior)[1])
-    scalars[COUNT + i] = n
-    scalars[MEAN + i] += gain / n
-    scalars[VARIANCE + i] += (gain * gain * (1.0 - 1.0 / n) - scalars[VARIANCE + i]) / n
+    scalars[s.COUNT + i] = n
+    scalars[s.MEAN + i] += gain / n
+    scalars[s.VARIANCE + i] += (gain * gain * (1.0 - 1.0 / n) - scalars[s.VARIANCE + i]) / n
 
 
 @kernel_in_place
@@ -206,9 +164,9 @@ def learn_features(
     stream_span, own_span = min(n + 1.0, settings.stream_span), min(own_age + 1.0, settings.block_span)
     reference_span = min(age + 1.0, settings.reference_span)
     for j in range(one.shape[0]):
-        unit = max(noise[j], 0.0) + settings.rounding * reference[j] * reference[j] + TINY
+        unit = max(noise[j], 0.0) + settings.rounding * reference[j] * reference[j] + s.TINY
         gain = 1.0 / stream_span if noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
-        phi = min(max(product[j], 0.0) * t / max(power[j], TINY), MOST_CORRELATED)
+        phi = min(max(product[j], 0.0) * t / max(power[j], s.TINY), MOST_CORRELATED)
         x, y, z = oldest[j] - reference[j], first[j] - reference[j], second[j] - reference[j]
         away = y - nearest(y, phi * x)
         most = cap * drift_scale(0, one[j], 0.0, 0.0, t, prior[0])
@@ -239,42 +197,42 @@ def learn_features(
 @kernel_in_place
 def learn_oldest(state: Any, settings: Any) -> None:
     """Learn the oldest batch that waits."""
-    counters, stream, block = state.counters, state.stream, state.blocks[state.counters[POINTER]]
-    n, age, own_age = float(counters[WATCHED]), float(counters[AGE]), state.ages[counters[POINTER]]
-    latest, waiting = counters[LATEST], counters[WAITING]
+    counters, stream, block = state.counters, state.stream, state.blocks[state.counters[s.POINTER]]
+    n, age, own_age = float(counters[s.WATCHED]), float(counters[s.AGE]), state.ages[counters[s.POINTER]]
+    latest, waiting = counters[s.LATEST], counters[s.WAITING]
     row, first, second = row_of(waiting, latest), row_of(waiting - 1, latest), row_of(waiting - 2, latest)
     third, fourth = row_of(waiting - 3, latest), row_of(waiting - 4, latest)
     if state.gaps.shape[0] > 0:  # sums that wait for more readings are deviations from the reference
         for j in range(stream.shape[1]):
-            step = (stream[row, j] - stream[REFERENCE, j]) / min(age + 1.0, settings.reference_span)
-            state.gaps[SUMS, j] -= state.gaps[READINGS, j] * step
+            step = (stream[row, j] - stream[s.REFERENCE, j]) / min(age + 1.0, settings.reference_span)
+            state.gaps[s.SUMS, j] -= state.gaps[s.READINGS, j] * step
     for f in range(2):
-        drift = DRIFT + MEASURED * f
+        drift = s.DRIFT + s.MEASURED * f
         learn_features(
-            stream[drift], stream[drift + 1], stream[drift + 2], stream[PRODUCT + f], stream[POWER + f],
-            stream[RESIDUAL + f], stream[row + f], stream[first + f], stream[second + f], stream[third + f],
-            stream[fourth + f], stream[row + 1 + f], stream[REFERENCE + f], block[LEVEL + f], block[NOISE + f],
-            block[SWAY + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
+            stream[drift], stream[drift + 1], stream[drift + 2], stream[s.PRODUCT + f], stream[s.POWER + f],
+            stream[s.RESIDUAL + f], stream[row + f], stream[first + f], stream[second + f], stream[third + f],
+            stream[fourth + f], stream[row + 1 + f], stream[s.REFERENCE + f], block[s.LEVEL + f], block[s.NOISE + f],
+            block[s.SWAY + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
             settings.expected[f],
         )  # fmt: skip
         if own_age < settings.young:
             for j in range(stream.shape[1]):
-                stream[HOME + f, j] = block[LEVEL + f, j]
-    state.ages[counters[POINTER]] = min(own_age + 1.0, settings.block_span)
-    counters[WATCHED] += 1
-    counters[AGE] += 1
+                stream[s.HOME + f, j] = block[s.LEVEL + f, j]
+    state.ages[counters[s.POINTER]] = min(own_age + 1.0, settings.block_span)
+    counters[s.WATCHED] += 1
+    counters[s.AGE] += 1
 
 
 @kernel_in_place
 def judge(state: Any, settings: Any) -> None:
     """Test the windows that end with the newest batch; raise an alarm, or learn the oldest batch."""
     counters, scalars = state.counters, state.scalars
-    n, waiting, threshold = counters[WATCHED], counters[WAITING], settings.threshold
+    n, waiting, threshold = counters[s.WATCHED], counters[s.WAITING], settings.threshold
     features = 2.0 * state.stream.shape[1]
     windows = 0
-    while windows < WINDOWS and waiting >= (1 << windows) - 1:
+    while windows < s.WINDOWS and waiting >= (1 << windows) - 1:
         windows += 1
-    if windows == WINDOWS and counters[N_BATCHES] % 2 == 1:  # the longest, every other batch
+    if windows == s.WINDOWS and counters[s.N_BATCHES] % 2 == 1:  # the longest, every other batch
         windows -= 1
     evaluate(state, settings, windows)
     found = most = -np.inf
@@ -283,50 +241,46 @@ def judge(state: Any, settings: Any) -> None:
             found = evidence(scalars, i, features, settings.mixture_prior, settings.mixture_scale)
             most = max(most, found)
             if i > 0 and found > threshold:
-                scalars[EVIDENCE], counters[WINDOW], counters[FRESH] = (
-                    found,
-                    1 << i,
-                    max((1 << i) - 1 - settings.straddling, 0),
-                )
-                counters[ALARM], counters[DOUBT] = ((1 << i) - 1) * settings.batch, 0
-                counters[STATUS] = ALARMED
+                scalars[s.EVIDENCE], counters[s.WINDOW] = found, 1 << i
+                counters[s.FRESH] = max((1 << i) - 1 - settings.straddling, 0)
+                counters[s.ALARM], counters[s.DOUBT] = ((1 << i) - 1) * settings.batch, 0
+                counters[s.STATUS] = s.ALARMED
                 return
-    counters[DOUBT] = 1 if most > 0.5 * threshold else 0
-    if counters[DOUBT] == 0 or n > settings.young:
+    counters[s.DOUBT] = 1 if most > 0.5 * threshold else 0
+    if counters[s.DOUBT] == 0 or n > settings.young:
         for i in range(windows):
-            calibrate(scalars, i, scalars[MIXTURE + i], settings.mixture_prior * features, settings.stream_span)
-    if waiting < (RING if n >= RING else EARLY):
-        counters[WAITING] += 1
+            calibrate(scalars, i, scalars[s.MIXTURE + i], settings.mixture_prior * features, settings.stream_span)
+    if waiting < (s.RING if n >= s.RING else EARLY):
+        counters[s.WAITING] += 1
         return
-    if n >= RING and counters[BLOCKS] > 1 and windows == WINDOWS and found > 0.5 * threshold:
-        scalars[EVIDENCE], counters[STATUS] = found, RETURNING
+    if n >= s.RING and counters[s.BLOCKS] > 1 and windows == s.WINDOWS and found > 0.5 * threshold:
+        scalars[s.EVIDENCE], counters[s.STATUS] = found, s.RETURNING
     learn_oldest(state, settings)
 
 
 @kernel_in_place
 def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
-    """Take a full batch into account; ``counters[STATUS]`` holds the decision that is needed."""
+    """Take a full batch into account; ``counters[s.STATUS]`` holds the decision that is needed."""
     counters, stream = state.counters, state.stream
-    slot: Any = (counters[LATEST] + 1) % RING
+    slot: Any = (counters[s.LATEST] + 1) % s.RING
     gaps = missing is not None and state.gaps.shape[0] > 0
-    counters[ROWS], counters[N_BATCHES] = 0, (counters[N_BATCHES] + 1) % RING
+    counters[s.ROWS], counters[s.N_BATCHES] = 0, (counters[s.N_BATCHES] + 1) % s.RING
     if gaps:
         report_gaps(state, settings)
-    repeated: Any = (
-        counters[LATEST] if counters[ALARM] > 0 else slot
-    )  # the newest while an alarm is open, or the oldest
+    # the newest while an alarm is open, or the oldest
+    repeated: Any = counters[s.LATEST] if counters[s.ALARM] > 0 else slot
     finish(stream, state.gaps, state.scratch[0], missing, repeated, float(settings.batch))
-    if gaps or counters[AGE] == 0:
-        begin_new_columns(counters, stream, state.blocks[counters[POINTER]], state.gaps, float(settings.batch))
+    if gaps or counters[s.AGE] == 0:
+        begin_new_columns(counters, stream, state.blocks[counters[s.POINTER]], state.gaps, float(settings.batch))
     learn_columns(state, settings)
-    if counters[ALARM] > 0:
-        counters[FRESH] += 1
-        counters[STATUS] = GATHERING
-    elif counters[AGE] == 0:
-        counters[AGE], state.ages[counters[POINTER]] = 1, 1.0
+    if counters[s.ALARM] > 0:
+        counters[s.FRESH] += 1
+        counters[s.STATUS] = s.GATHERING
+    elif counters[s.AGE] == 0:
+        counters[s.AGE], state.ages[counters[s.POINTER]] = 1, 1.0
     else:
         judge(state, settings)
     store(stream, state.gaps, missing, slot)
-    counters[LATEST], counters[KEPT] = slot, min(counters[KEPT] + 1, RING)
-    block, by_distance = state.blocks[counters[POINTER]], counters[COORDINATES] == COLUMNS
-    state.scalars[SCATTER] = scatter_of(state.columns, block, settings.batch, by_distance)
+    counters[s.LATEST], counters[s.KEPT] = slot, min(counters[s.KEPT] + 1, s.RING)
+    block, by_distance = state.blocks[counters[s.POINTER]], counters[s.COORDINATES] == COLUMNS
+    state.scalars[s.SCATTER] = scatter_of(state.columns, block, settings.batch, by_distance)

@@ -11,26 +11,11 @@ from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.batches import add_row, add_some, begin_stream, fill
 from ccmem.models.adaptive.coordinates import COLUMNS, UNDECIDED, begin_columns, learn_magnitudes, wake_columns
 from ccmem.models.adaptive.hot import close_batch
-from ccmem.models.adaptive.state import (
-    AGE,
-    ALARM,
-    BEFORE,
-    COORDINATES,
-    DOUBT,
-    FOURTHS,
-    NOISE,
-    POINTER,
-    REFERENCE,
-    ROWS,
-    SQUARES,
-    STATUS,
-    SUM,
-    AdaptiveSettings,
-    AdaptiveState,
-)
+from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
 from ccmem.models.adaptive.units import UNKNOWN, match_row, place, scale_of
 
 EVENT_LINES = 3
@@ -57,7 +42,7 @@ def learn_rows(
     if missing is not None and state.gaps.shape[0] > 0:
         lines += X.shape[1]
     r: Any = np.int64(0)
-    while r < X.shape[0] and counters[STATUS] == 0:
+    while r < X.shape[0] and counters[s.STATUS] == 0:
         if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
             break
         x, has_reading = X[r], True
@@ -65,28 +50,28 @@ def learn_rows(
         if scale == 0.0 and has_gap(x):
             if missing is None or state.gaps.shape[0] == 0:
                 break
-            x, has_reading = state.filled, fill(stream[REFERENCE], x, state.filled)
+            x, has_reading = state.filled, fill(stream[s.REFERENCE], x, state.filled)
             scale, matched = scale_of(dot(x, x)), False
         if counters[SEEN] == 0:
             begin_stream(stream, X[r])
         if missing is not None and state.gaps.shape[0] > 0:
-            add_some(stream, state.gaps, state.blocks[counters[POINTER], NOISE], X[r])
+            add_some(stream, state.gaps, state.blocks[counters[s.POINTER], s.NOISE], X[r])
         else:
-            add_row(stream[SUM], stream[SQUARES], stream[FOURTHS], stream[BEFORE], stream[REFERENCE], x)
-        if counters[COORDINATES] == UNDECIDED:
+            add_row(stream[s.SUM], stream[s.SQUARES], stream[s.FOURTHS], stream[s.BEFORE], stream[s.REFERENCE], x)
+        if counters[s.COORDINATES] == UNDECIDED:
             learn_magnitudes(state.columns, X[r])
-        elif counters[COORDINATES] == COLUMNS and counters[AGE] == 0:
+        elif counters[s.COORDINATES] == COLUMNS and counters[s.AGE] == 0:
             begin_columns(state, settings)
-        elif counters[COORDINATES] == COLUMNS:
+        elif counters[s.COORDINATES] == COLUMNS:
             wake_columns(state.columns, X[r], settings.rounding)
         winners[r] = REJECTED
-        if counters[ALARM] > 0:
-            counters[ALARM] += 1
-        elif (scale > 0.0 or counters[COORDINATES] == COLUMNS) and has_reading and counters[DOUBT] == 0:
+        if counters[s.ALARM] > 0:
+            counters[s.ALARM] += 1
+        elif (scale > 0.0 or counters[s.COORDINATES] == COLUMNS) and has_reading and counters[s.DOUBT] == 0:
             label = labels[r] if labels.shape[0] else UNKNOWN
             winners[r] = place(state, settings, x, scale, matched, label, votes, refusing)
-        counters[ROWS] += 1
-        if counters[ROWS] == settings.batch:
+        counters[s.ROWS] += 1
+        if counters[s.ROWS] == settings.batch:
             close_batch(state, settings, missing)
         counters[SEEN] += 1
         r += 1

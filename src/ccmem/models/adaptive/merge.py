@@ -17,16 +17,16 @@ from ccmem.core.events import BLOCK_KINDS
 from ccmem.core.state import JOURNALED, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.cold import fits, list_members
 from ccmem.models.adaptive.coordinates import COLUMNS, begin_in_columns
 from ccmem.models.adaptive.model import AdaptiveCCM
-from ccmem.models.adaptive.state import BLOCKS, COORDINATES, LEVEL, NOISE, RING, SWAY, block_values
 from ccmem.models.adaptive.units import merge_cheapest
 
 
 def united(shards: list[AdaptiveCCM]) -> AdaptiveCCM:
     """Return one memory with the units of all shards, in the order of the stream; :func:`shrink` has to follow."""
-    coordinates = {int(shard._state.counters[COORDINATES]) for shard in shards}
+    coordinates = {int(shard._state.counters[s.COORDINATES]) for shard in shards}
     if COLUMNS in coordinates and len(coordinates) > 1:
         shards = [_in_columns(shard) for shard in shards]
     everything = sum(shard.n_units_ for shard in shards)
@@ -46,7 +46,7 @@ def _in_columns(shard: AdaptiveCCM) -> AdaptiveCCM:
 def shrink(memory: AdaptiveCCM, votes: IntArray, bound: int | None) -> None:
     """Merge units until there are no more than one stream could have made; then ``max_units`` is ``bound``."""
     state = memory._state
-    n_blocks = int(state.counters[BLOCKS])
+    n_blocks = int(state.counters[s.BLOCKS])
     if bound is not None and n_blocks > bound:
         raise ValueError(f"the shards have {n_blocks} different blocks, which do not fit max_units={bound}")
     share = memory.n_slots if bound is None else max(1, bound // n_blocks)
@@ -72,7 +72,7 @@ def _fields(shards: list[AdaptiveCCM]) -> dict[str, Any]:
     places = [np.arange(first.n_blocks_)]
     for shard in shards[1:]:
         places.append(_take_blocks(shard, blocks, ages))
-    units = {name: np.concatenate([getattr(s._state, name)[: s.n_units_] for s in shards]) for name in per_unit}
+    units = {name: np.concatenate([getattr(one._state, name)[: one.n_units_] for one in shards]) for name in per_unit}
     units["unit_blocks"] = np.concatenate(
         [place[shard.unit_blocks_] for shard, place in zip(shards, places, strict=True)]
     )
@@ -112,7 +112,7 @@ def _take_blocks(shard: AdaptiveCCM, blocks: list[Any], ages: list[Any]) -> IntA
         counters=state.counters.copy(),
         gaps=state.gaps[:0],
     )
-    joint.counters[BLOCKS] = n + known
+    joint.counters[s.BLOCKS] = n + known
     evidence = np.full((n, known), np.inf)
     for mine in range(n):
         evidence[mine] = _against(joint, settings, mine)[n:]
@@ -134,22 +134,22 @@ def _take_blocks(shard: AdaptiveCCM, blocks: list[Any], ages: list[Any]) -> IntA
 
 def _against(state: Any, settings: Any, block: int) -> FloatArray:
     """Return the evidence against every block if the level of ``block`` were a window of eight batches."""
-    level, error, _ = block_values(state, block)
+    level, error, _ = s.block_values(state, block)
     silent = error[0] < 0.0
     state = state._replace(blocks=state.blocks.copy())
-    state.blocks[:, NOISE, silent] = -1.0  # says nothing about the others
+    state.blocks[:, s.NOISE, silent] = -1.0  # says nothing about the others
     window = np.concatenate([level, np.maximum(error[1:], 0.0)])
     with np.errstate(over="ignore", invalid="ignore"):
-        return fits(state, settings, np.repeat(window[np.newaxis], RING, axis=0))[0]
+        return fits(state, settings, np.repeat(window[np.newaxis], s.RING, axis=0))[0]
 
 
 def _pooled(one: FloatArray, age: float, other: FloatArray, other_age: float) -> FloatArray:
     """Return the block that would have learned the batches of both; a column that one never had is as in the other."""
     share = other_age / max(age + other_age, 1.0)
     pooled: FloatArray = (1.0 - share) * one + share * other
-    away = one[LEVEL : LEVEL + 2] - other[LEVEL : LEVEL + 2]
-    pooled[SWAY : SWAY + 2] += share * (1.0 - share) * away**2
+    away = one[s.LEVEL : s.LEVEL + 2] - other[s.LEVEL : s.LEVEL + 2]
+    pooled[s.SWAY : s.SWAY + 2] += share * (1.0 - share) * away**2
     for known, unknown in ((one, other), (other, one)):
-        silent = unknown[NOISE] < 0.0
+        silent = unknown[s.NOISE] < 0.0
         pooled[:, silent] = known[:, silent]
     return pooled

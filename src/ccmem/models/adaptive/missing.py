@@ -8,15 +8,15 @@ import numpy as np
 
 from ccmem.core.allocation import aligned_zeros
 from ccmem.core.typing import FloatArray
-from ccmem.models.adaptive.state import N_GAPS, READINGS, ROWS
+from ccmem.models.adaptive import state as s
 
 
 def expecting_gaps(state: Any) -> Any:
     """Return ``state`` with room for counts of missing readings."""
     if len(state.gaps):
         return state
-    state = state._replace(gaps=aligned_zeros((N_GAPS, state.prototypes.shape[1]), np.float64))
-    state.gaps[READINGS] = state.counters[ROWS]
+    state = state._replace(gaps=aligned_zeros((s.N_GAPS, state.prototypes.shape[1]), np.float64))
+    state.gaps[s.READINGS] = state.counters[s.ROWS]
     return state
 
 

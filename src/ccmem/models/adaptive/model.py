@@ -19,6 +19,7 @@ from ccmem.core.state import JOURNAL_COLUMNS, SEEN, UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.checks import check_state
 from ccmem.models.adaptive.cold import decide, list_members
 from ccmem.models.adaptive.constants import Constants
@@ -40,27 +41,7 @@ from ccmem.models.adaptive.coordinates import (
 from ccmem.models.adaptive.density import correct_winners
 from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
 from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
-from ccmem.models.adaptive.state import (
-    AGE,
-    BLOCKS,
-    COORDINATES,
-    LEVEL,
-    N_BLOCK,
-    N_GAPS,
-    N_SCALARS,
-    N_SCRATCH,
-    N_STREAM,
-    NOISE,
-    OWN_COUNTERS,
-    POINTER,
-    SCATTER,
-    STATUS,
-    SWAY,
-    TINY,
-    AdaptiveSettings,
-    AdaptiveState,
-    new_settings,
-)
+from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks")
 _MANY = 10_000
@@ -135,7 +116,7 @@ class AdaptiveCCM(BlockMemory):
     }
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
-    _own_counters = OWN_COUNTERS
+    _own_counters = s.OWN_COUNTERS
     _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
     _derived = ("members", "filled", "scores", "scratch")
     _takes_missing = True
@@ -174,26 +155,26 @@ class AdaptiveCCM(BlockMemory):
     def block_levels_(self) -> FloatArray:
         """Mean of every column in every block, in the units of the data; NaN where a block had no reading of it."""
         blocks = self._started().blocks[: self.n_blocks_]
-        return np.where(blocks[:, NOISE] >= 0.0, blocks[:, LEVEL], np.nan)
+        return np.where(blocks[:, s.NOISE] >= 0.0, blocks[:, s.LEVEL], np.nan)
 
     @property
     @reading
     def block_spreads_(self) -> FloatArray:
         """Standard deviation of every column in every block: of rows within a batch, and of batches."""
         blocks = self._started().blocks[: self.n_blocks_]
-        variance = self._constants.batch * blocks[:, NOISE] + blocks[:, SWAY]
-        return np.where(blocks[:, NOISE] >= 0.0, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+        variance = self._constants.batch * blocks[:, s.NOISE] + blocks[:, s.SWAY]
+        return np.where(blocks[:, s.NOISE] >= 0.0, np.sqrt(np.maximum(variance, 0.0)), np.nan)
 
     @property
     @reading
     def blind_(self) -> tuple[str, ...]:
         """Columns whose changes cannot be detected now; none as a rule."""
         state = self._started()
-        if state.counters[AGE] == 0:
+        if state.counters[s.AGE] == 0:
             return ()
-        block, rounding = state.blocks[state.counters[POINTER]], self._settings().rounding
-        blind = block[NOISE] < 0.0
-        blind |= (block[NOISE] > 0.0) & (block[NOISE] < rounding * block[LEVEL] ** 2 + TINY)
+        block, rounding = state.blocks[state.counters[s.POINTER]], self._settings().rounding
+        blind = block[s.NOISE] < 0.0
+        blind |= (block[s.NOISE] > 0.0) & (block[s.NOISE] < rounding * block[s.LEVEL] ** 2 + s.TINY)
         if len(state.gaps):
             blind |= state.gaps[3] > 0.0
         names = getattr(self, "feature_names_in_", None)
@@ -218,9 +199,9 @@ class AdaptiveCCM(BlockMemory):
             )
 
     def _decide(self) -> None:
-        if self._state.counters[STATUS]:
+        if self._state.counters[s.STATUS]:
             state = decide(self._state, self._settings())
-            state.counters[STATUS] = 0  # last, so that an interrupted decision is taken with the next row
+            state.counters[s.STATUS] = 0  # last, so that an interrupted decision is taken with the next row
             self._state = state
 
     def _profile(self, block: int) -> Profile:
@@ -265,7 +246,7 @@ class AdaptiveCCM(BlockMemory):
 
     @property
     def _by_distance(self) -> bool:  # type: ignore[override]
-        return bool(self._state.counters[COORDINATES] == COLUMNS)
+        return bool(self._state.counters[s.COORDINATES] == COLUMNS)
 
     @property
     def _sharpness(self) -> int:  # type: ignore[override]
@@ -300,7 +281,7 @@ class AdaptiveCCM(BlockMemory):
         return learn_with_gaps if len(self._state.gaps) else learn
 
     def _settings(self) -> AdaptiveSettings:
-        return new_settings(
+        return s.new_settings(
             self.n_slots, self.max_units, self.learning_rate, self.fair, self.false_alarm_every, self.overlap,
             self._constants,
         )  # fmt: skip
@@ -308,16 +289,16 @@ class AdaptiveCCM(BlockMemory):
     def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AdaptiveState:
         # one unit too many is there for a moment before two are merged
         capacity, blocks = self.max_units + 1 if self.max_units else 4 * self.n_slots, 4
-        units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(OWN_COUNTERS))
-        units.counters[BLOCKS] = 1
+        units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(s.OWN_COUNTERS))
+        units.counters[s.BLOCKS] = 1
         layout = dict(self._own_layout(capacity, n_features))
         layout["gaps"] = (0, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
-        units.counters[COORDINATES] = first_coordinates(self.normalise, n_features)
-        more["blocks"][0, NOISE] = -1.0
-        more["columns"][VARIANCE] = 0.0 if units.counters[COORDINATES] == DIRECTIONS else -1.0
-        more["scalars"][SCATTER] = 1.0  # the largest, until a batch is full
+        units.counters[s.COORDINATES] = first_coordinates(self.normalise, n_features)
+        more["blocks"][0, s.NOISE] = -1.0
+        more["columns"][VARIANCE] = 0.0 if units.counters[s.COORDINATES] == DIRECTIONS else -1.0
+        more["scalars"][s.SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
 
@@ -327,11 +308,11 @@ class AdaptiveCCM(BlockMemory):
         """Return shape and type of the model's own arrays; None: any number of blocks, two numbers: either."""
         return {
             "unit_blocks": ((capacity,), np.int64),
-            "blocks": ((None, N_BLOCK, n_features), np.float64),
+            "blocks": ((None, s.N_BLOCK, n_features), np.float64),
             "ages": ((None,), np.float64),
-            "stream": ((N_STREAM, n_features), np.float64),
-            "scalars": ((N_SCALARS,), np.float64),
-            "gaps": (((0, N_GAPS), n_features), np.float64),
+            "stream": ((s.N_STREAM, n_features), np.float64),
+            "scalars": ((s.N_SCALARS,), np.float64),
+            "gaps": (((0, s.N_GAPS), n_features), np.float64),
             "columns": ((N_COLUMNS, n_features), np.float64),
         }
 
@@ -347,7 +328,7 @@ class AdaptiveCCM(BlockMemory):
             "members": np.zeros(in_a_block, np.int64),
             "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
-            "scratch": aligned_zeros((N_SCRATCH, prototypes.shape[1]), np.float64),
+            "scratch": aligned_zeros((s.N_SCRATCH, prototypes.shape[1]), np.float64),
         }
 
     def _grow(self, row: FloatArray) -> None:
@@ -369,8 +350,8 @@ class AdaptiveCCM(BlockMemory):
         before = self._started().prototypes.shape[1]
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
-        state.blocks[: self.n_blocks_, NOISE, before:] = -1.0
-        state.columns[VARIANCE, before:] = 0.0 if state.counters[COORDINATES] == DIRECTIONS else -1.0
+        state.blocks[: self.n_blocks_, s.NOISE, before:] = -1.0
+        state.columns[VARIANCE, before:] = 0.0 if state.counters[s.COORDINATES] == DIRECTIONS else -1.0
         state.gaps[:, before:] = 0.0
 
     @reading

@@ -20,8 +20,8 @@ from ccmem.kernels.competition import dot, dots_and_square
 from ccmem.kernels.jit import kernel_in_place, kernel_inlined
 from ccmem.kernels.journal import note
 from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise, renormalising_move
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.coordinates import COLUMNS, INVERSE, dissimilarity, squared_apart
-from ccmem.models.adaptive.state import ALARM, BLOCKS, COORDINATES, DOUBT, POINTER, SCATTER, SIZE
 
 UNKNOWN = -1
 """A label that is not known."""
@@ -68,8 +68,8 @@ def match_row(
     X: FloatArray, row: int, prototypes: FloatArray, counters: IntArray, members: IntArray, scores: FloatArray
 ) -> tuple[float, bool]:
     """Return 1 / |x| of a row; True if ``scores`` were computed in the same pass, as for contiguous units."""
-    size = counters[SIZE]
-    competes = counters[COORDINATES] != COLUMNS and counters[ALARM] == 0 and counters[DOUBT] == 0
+    size = counters[s.SIZE]
+    competes = counters[s.COORDINATES] != COLUMNS and counters[s.ALARM] == 0 and counters[s.DOUBT] == 0
     if not competes or size == 0 or members[size - 1] - members[0] != size - 1:
         return scale_of(dot(X[row], X[row])), False
     first, backwards = members[0], counters[SEEN] % 2 == 1
@@ -82,8 +82,8 @@ def match_members(
     scores: FloatArray, inverse: FloatArray,
 ) -> float:  # fmt: skip
     """Complete ``scores``: similarities of a row and the units of the block in use; return that of equal vectors."""
-    size = counters[SIZE]
-    if counters[COORDINATES] == COLUMNS:
+    size = counters[s.SIZE]
+    if counters[s.COORDINATES] == COLUMNS:
         for k in range(size):
             scores[k] = -0.5 * squared_apart(inverse, prototypes[members[k]], x)
         return 0.0
@@ -107,7 +107,7 @@ def place(
     closest, nearest, match, nearest_match, rank = best, best, -np.inf, -np.inf, -np.inf
     inverse = state.columns[INVERSE]
     equal = match_members(x, scale, matched, state.prototypes, counters, state.members, state.scores, inverse)
-    for k in range(counters[SIZE]):
+    for k in range(counters[s.SIZE]):
         unit, similarity = state.members[k], state.scores[k]
         if similarity > nearest_match:
             nearest, nearest_match = unit, similarity
@@ -121,9 +121,9 @@ def place(
     if refused:
         best, match = nearest, nearest_match
     unit = best
-    if may_open(counters, state.wins, state.scalars[SCATTER], settings, closest, equal - match, refused):
+    if may_open(counters, state.wins, state.scalars[s.SCATTER], settings, closest, equal - match, refused):
         unit = open_slot(state, settings, x, scale)
-    elif counters[COORDINATES] == COLUMNS:
+    elif counters[s.COORDINATES] == COLUMNS:
         hebbian_move(state.prototypes[best], x, state.rates[best])
     else:
         renormalising_move(state.prototypes[best], x, scale, state.rates[best], 0.0)
@@ -133,7 +133,7 @@ def place(
         if label != UNKNOWN:
             votes[unit, label] += 1
         if settings.max_units > 0 and counters[UNITS] > settings.max_units:
-            merge_cheapest(state, settings, votes, max(1, settings.max_units // counters[BLOCKS]))
+            merge_cheapest(state, settings, votes, max(1, settings.max_units // counters[s.BLOCKS]))
             list_members(state)
     return unit
 
@@ -149,9 +149,9 @@ def may_open(
     counters: IntArray, wins: IntArray, scatter: float, settings: Any, closest: int, far: float, refused: bool
 ) -> bool:
     """True if a sample this ``far`` from the closest unit gets a slot of its own."""
-    bound, size = settings.max_units, counters[SIZE]
+    bound, size = settings.max_units, counters[s.SIZE]
     if bound > 0 and counters[UNITS] == bound:
-        if size >= max(1, bound // counters[BLOCKS]):
+        if size >= max(1, bound // counters[s.BLOCKS]):
             return False
     elif bound == 0 and size >= settings.n_slots:
         return False
@@ -167,13 +167,13 @@ def open_slot(state: Any, settings: Any, x: FloatArray, scale: float) -> int:
     """Let ``x`` become a unit of the block in use."""
     counters = state.counters
     unit = counters[UNITS]
-    copy_scaled(state.prototypes[unit], x, 1.0 if counters[COORDINATES] == COLUMNS else scale)
+    copy_scaled(state.prototypes[unit], x, 1.0 if counters[s.COORDINATES] == COLUMNS else scale)
     state.rates[unit] = settings.learning_rate
     state.wins[unit] = 0
-    state.unit_blocks[unit] = counters[POINTER]
-    state.members[counters[SIZE]] = unit
+    state.unit_blocks[unit] = counters[s.POINTER]
+    state.members[counters[s.SIZE]] = unit
     counters[UNITS] += 1
-    counters[SIZE] += 1
+    counters[s.SIZE] += 1
     return unit
 
 
@@ -181,11 +181,11 @@ def open_slot(state: Any, settings: Any, x: FloatArray, scale: float) -> int:
 def list_members(state: Any) -> None:
     """List the units of the block in use."""
     counters = state.counters
-    counters[SIZE] = 0
+    counters[s.SIZE] = 0
     for unit in range(counters[UNITS]):
-        if state.unit_blocks[unit] == counters[POINTER]:
-            state.members[counters[SIZE]] = unit
-            counters[SIZE] += 1
+        if state.unit_blocks[unit] == counters[s.POINTER]:
+            state.members[counters[s.SIZE]] = unit
+            counters[s.SIZE] += 1
 
 
 @kernel_in_place
@@ -231,7 +231,7 @@ def combine(state: Any, settings: Any, votes: IntArray, a: int, b: int) -> None:
     """Let ``a`` become the mean of two units, weighted by wins, with the votes of both."""
     total = state.wins[a] + state.wins[b]
     hebbian_move(state.prototypes[a], state.prototypes[b], state.wins[b] / max(total, 1))
-    if state.counters[COORDINATES] != COLUMNS:
+    if state.counters[s.COORDINATES] != COLUMNS:
         renormalise(state.prototypes[a], 0.0)
     state.wins[a] = total
     state.rates[a] = rate_after(settings.learning_rate, total)

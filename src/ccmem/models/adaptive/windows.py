@@ -9,8 +9,8 @@ import numpy as np
 
 from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
+from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
-from ccmem.models.adaptive.state import COUNT, DRIFT, LEVEL, MEASURED, NOISE, REFERENCE, RESIDUAL, SWAY, TINY, WINDOWS
 
 MOST_CORRELATED = 0.95
 """Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
@@ -67,8 +67,8 @@ def drift_scale(i: int, one: float, two: float, four: float, t: float, prior: fl
     """
     white = 1.0 / (1 << i)
     scale = one if i == 0 else two if i == 1 else four
-    if i == MEASURED:
-        scale = max(0.5, min(1.0, four / max(two, TINY))) * four
+    if i == s.MEASURED:
+        scale = max(0.5, min(1.0, four / max(two, s.TINY))) * four
     return max(t * max(scale, one * white) + (1.0 - t) * prior, white)
 
 
@@ -85,7 +85,7 @@ def scale_drift(
     prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Set the drift scales of one batch, at least 1, and of n batches: between those of the windows around n."""
-    share, after = float(1 << i) / n, min(i + 1, WINDOWS - 1)
+    share, after = float(1 << i) / n, min(i + 1, s.WINDOWS - 1)
     for j in range(first.shape[0]):
         first[j] = max(drift_scale(0, one[j], two[j], four[j], t, prior[0]), 1.0)
         inner = drift_scale(i, one[j], two[j], four[j], t, prior[i])
@@ -102,7 +102,7 @@ def weigh_block(
     """Convert sums of a window into squared z-scores against the reference, given level, noise and sway of a block."""
     sure = 1.0 + 3.0 / math.sqrt(age)
     for j in range(z2.shape[0]):
-        unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + TINY
+        unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + s.TINY
         one, at = first[j] * unit, reference[j]
         variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), error[j] / (n * n))
         mean = total[j] / n - at
@@ -135,29 +135,29 @@ def compare(
     distance to the nearest other block.
     """
     n, columns, t, i = batches.shape[0], batches.shape[2], watched / (watched + settings.prior_count), 0
-    while i < WINDOWS - 1 and 2 << i <= n:
+    while i < s.WINDOWS - 1 and 2 << i <= n:
         i += 1
     total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
     first, drift, zero, nu, factors = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10]
     for j in range(columns):
         zero[j] = 0.0
     for f in range(2):
-        row = DRIFT + MEASURED * f
+        row = s.DRIFT + s.MEASURED * f
         scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i, settings.expected[f])
         clear(columns, total, error, low, lower, high, higher)
         for k in range(n):
             values, errors, squared = batches[k, f], batches[k, f + 1], (1.0 - f) / settings.batch
             extend(columns, 0, total, error, low, lower, high, higher, values, errors, zero, squared)
         for k in range(blocks.shape[0]):
-            level, age = blocks[k, LEVEL + f], max(ages[k], 1.0)
-            at = stream[REFERENCE + f] if k == own else level
+            level, age = blocks[k, s.LEVEL + f], max(ages[k], 1.0)
+            at = stream[s.REFERENCE + f] if k == own else level
             weigh_block(
                 z2[k, f], variance[k, f], total, error, low, lower, high, higher, first, drift, level, at,
-                blocks[k, NOISE + f], blocks[k, SWAY + f], float(n), age, settings.rounding,
+                blocks[k, s.NOISE + f], blocks[k, s.SWAY + f], float(n), age, settings.rounding,
             )  # fmt: skip
     closest, near, next_near = 0, np.inf, np.inf
     for k in range(blocks.shape[0]):
-        apart = mean_distance(z2[k, 0], z2[k, 1], blocks[k, NOISE], silent)
+        apart = mean_distance(z2[k, 0], z2[k, 1], blocks[k, s.NOISE], silent)
         if apart < near:
             closest, near, next_near = k, apart, near
         else:
@@ -172,12 +172,12 @@ def compare(
             for j in range(columns):
                 z2[k, f, j] /= moved
                 variance[k, f, j] *= moved
-                share = independent(stream[RESIDUAL + f, j], stream[DRIFT + MEASURED * f, j], t)
+                share = independent(stream[s.RESIDUAL + f, j], stream[s.DRIFT + s.MEASURED * f, j], t)
                 nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched) * share
             bayes_factors(columns, 0, factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
             some, product = totals(columns, factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
             every += some
             mixture += product
         found[k] = combined(
-            max(every, TINY), mixture, features, mean, deviation, scalars[COUNT], settings.mixture_scale
+            max(every, s.TINY), mixture, features, mean, deviation, scalars[s.COUNT], settings.mixture_scale
         )  # fmt: skip
