@@ -57,9 +57,7 @@ def make_stream(kind: str, benchmark: Benchmark, seed: int) -> TaskStream:
         stream = shuffled(y, random_state=seed)
     else:
         stream = split_by_class(y, n_tasks, blur=BLUR if kind == "blurred" else 0.0, random_state=seed)
-    return TaskStream(
-        rows[stream.indices], stream.labelled, stream.tasks, stream.visits, stream.change_points, stream.sample_tasks
-    )
+    return TaskStream(rows[stream.indices], stream.tasks, stream.visits, stream.change_points, stream.sample_tasks)
 
 
 def beginnings(stream: TaskStream) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +23,7 @@ def visited(stream):
 @given(labels, st.integers(1, 3), st.integers(1, 50), st.integers(0, 3))
 def test_every_sample_once_in_its_task(y, n_tasks, chunk_size, seed):
     n_tasks = min(n_tasks, len(np.unique(y)))
-    stream = split_by_class(y, n_tasks, random_state=seed).in_chunks_of(chunk_size)
+    stream = replace(split_by_class(y, n_tasks, random_state=seed), chunk_size=chunk_size)
     assert sorted(stream.indices) == list(range(len(y)))
     for classes, part in zip(stream.tasks, visited(stream), strict=True):
         assert set(y[part]) <= set(classes)
@@ -47,14 +48,6 @@ def test_class_order_and_uneven_tasks():
     assert stream.tasks == ((6, 0), (3,))
     assert set(y[stream.indices]) == {0, 3, 6}
     assert stream.change_points == (10,)
-
-
-def test_labels_withheld():
-    y = np.arange(200) % 4
-    stream = split_by_class(y, 2, label_fraction=0.25, random_state=0)
-    assert stream.labelled.sum() == 50
-    assert np.array_equal(np.concatenate([chunk.labelled for chunk in stream]), stream.labelled)
-    assert not split_by_class(y, 2, label_fraction=0.0).labelled.any()
 
 
 def test_blurred_boundary_grows_from_old_to_new():
@@ -96,8 +89,6 @@ def test_shuffled_has_no_structure():
         (lambda y: split_by_class(y, 2, class_order=[0, 0]), "each once"),
         (lambda y: split_by_class(y, 2, class_order=[0, 77]), "must name classes"),
         (lambda y: split_by_class(y, 2, blur=2), "blur=2"),
-        (lambda y: split_by_class(y, 2, label_fraction=-1), "label_fraction=-1"),
-        (lambda y: split_by_class(y, 2).in_chunks_of(0), "chunk size 0"),
         (lambda y: recurring_tasks(y, [0, 5], 2), "visits"),
         (lambda y: recurring_tasks(y, [], 2), "visits"),
         (lambda y: recurring_tasks(y, [0, 0, 1], 2), "one visit"),

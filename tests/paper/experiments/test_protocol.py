@@ -58,7 +58,7 @@ def test_one_pass_serves_both_protocols(benchmark):
 def test_chunks_do_not_matter(benchmark):
     stream = benchmark.stream(3)
     model = ModalClassifier(CCM(n_slots=10, vigilance=0.9, alarm_limit=5, commit_limit=3, random_state=0))
-    whole, cut = run(model, benchmark, stream), run(model, benchmark, stream.in_chunks_of(7))
+    whole, cut = run(model, benchmark, stream), run(model, benchmark, replace(stream, chunk_size=7))
     for name in whole:
         assert np.array_equal(whole[name].R, cut[name].R, equal_nan=True)
 
@@ -106,15 +106,6 @@ def test_networks_are_taught_and_asked_by_the_protocol(benchmark, kind):
     assert {tuple(entry[2]) for entry in Recorder.log if entry[0] == "fit"} == {tuple(range(10))}
     assert {entry[0] for entry in Recorder.log} == {"fit", "predict"}
     assert outcomes["strict"].R[-1, 1:].tolist() == [0, 0, 0, 0]
-
-
-def test_withheld_labels_teach_but_do_not_vote(benchmark):
-    from ccmem.io.streams import split_by_class
-
-    stream = split_by_class(benchmark.y, label_fraction=0.3, random_state=0)
-    outcome = run(memory(), benchmark, stream, ["strict"])["strict"]
-    assert outcome.model.votes_.sum() == stream.labelled.sum()
-    assert outcome.model.memory_.n_samples_seen_ == len(stream)
 
 
 def test_validation_never_touches_the_test_part():

@@ -1,4 +1,4 @@
-"""One data set as a stream of tasks: order of the rows, presence of labels, and task changes.
+"""One data set as a stream of tasks: order of the rows, and task changes.
 
 A stream holds indices into the data set, one per step, and never a copy of the data; iteration yields chunks of
 indices. Learning is sample by sample for any chunk size.
@@ -16,13 +16,13 @@ indices. Learning is sample by sample for any chunk size.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem.core.typing import BoolArray, IntArray
+from ccmem.core.typing import IntArray
 
 CHUNK_SIZE = 4096
 
@@ -32,8 +32,6 @@ class Steps(NamedTuple):
 
     indices: IntArray
     """Rows of the data set, in stream order."""
-    labelled: BoolArray
-    """True for each step that comes with a label."""
     visit: int
     """Index of the visit to which the chunk belongs."""
 
@@ -43,7 +41,6 @@ class TaskStream:
     """Steps in order, divided into visits to tasks."""
 
     indices: IntArray
-    labelled: BoolArray
     tasks: tuple[tuple[Any, ...], ...]
     """Classes of every task."""
     visits: tuple[int, ...]
@@ -64,13 +61,7 @@ class TaskStream:
         for visit, (begin, end) in enumerate(pairwise(edges)):
             for start in range(begin, end, self.chunk_size):
                 part = slice(start, min(start + self.chunk_size, end))
-                yield Steps(self.indices[part], self.labelled[part], visit)
-
-    def in_chunks_of(self, size: int) -> TaskStream:
-        """Return an equal stream with another chunk size."""
-        if size < 1:
-            raise ValueError(f"chunk size {size} is not possible; it must be a whole number >= 1")
-        return replace(self, chunk_size=size)
+                yield Steps(self.indices[part], visit)
 
 
 def class_tasks(y: Any, n_tasks: int = 5, class_order: Sequence[Any] | None = None) -> tuple[tuple[Any, ...], ...]:
@@ -85,13 +76,7 @@ def class_tasks(y: Any, n_tasks: int = 5, class_order: Sequence[Any] | None = No
 
 
 def split_by_class(
-    y: Any,
-    n_tasks: int = 5,
-    *,
-    class_order: Sequence[Any] | None = None,
-    blur: float = 0.0,
-    label_fraction: float = 1.0,
-    random_state: Any = None,
+    y: Any, n_tasks: int = 5, *, class_order: Sequence[Any] | None = None, blur: float = 0.0, random_state: Any = None
 ) -> TaskStream:
     """Return a class-incremental stream: one task after the other, with disjoint classes, each shuffled once.
 
@@ -105,13 +90,11 @@ def split_by_class(
     blur : float in [0, 1], default=0
         Width of the mixed zone at every boundary, as a fraction of the shorter of the two visits: inside the zone the
         share of the new task grows from 0 to 1.
-    label_fraction : float in [0, 1], default=1
-        Fraction of the samples, drawn at random, that come with labels.
     random_state : int or Generator
         Seed for shuffling.
     """
     tasks = class_tasks(y, n_tasks, class_order)
-    return _stream(np.asarray(y), tasks, tuple(range(len(tasks))), blur, label_fraction, random_state)
+    return _stream(np.asarray(y), tasks, tuple(range(len(tasks))), blur, random_state)
 
 
 def recurring_tasks(
@@ -121,7 +104,6 @@ def recurring_tasks(
     *,
     class_order: Sequence[Any] | None = None,
     blur: float = 0.0,
-    label_fraction: float = 1.0,
     random_state: Any = None,
 ) -> TaskStream:
     """Return a stream of recurring tasks: ``visits`` lists the task of every visit (0 1 0 2 1 ...).
@@ -134,25 +116,19 @@ def recurring_tasks(
         raise ValueError(f"visits={list(visits)} must name tasks from 0 to {len(tasks) - 1}, at least one")
     if any(first == second for first, second in pairwise(visits)):
         raise ValueError(f"visits={list(visits)} goes from a task to itself; that is one visit")
-    return _stream(np.asarray(y), tasks, tuple(int(task) for task in visits), blur, label_fraction, random_state)
+    return _stream(np.asarray(y), tasks, tuple(int(task) for task in visits), blur, random_state)
 
 
-def shuffled(y: Any, *, label_fraction: float = 1.0, random_state: Any = None) -> TaskStream:
+def shuffled(y: Any, *, random_state: Any = None) -> TaskStream:
     """Return a stream without task structure: all classes at once, in random order."""
-    return _stream(np.asarray(y), class_tasks(y, 1), (0,), 0.0, label_fraction, random_state)
+    return _stream(np.asarray(y), class_tasks(y, 1), (0,), 0.0, random_state)
 
 
 def _stream(
-    y: Any,
-    tasks: tuple[tuple[Any, ...], ...],
-    visits: tuple[int, ...],
-    blur: float,
-    label_fraction: float,
-    random_state: Any,
+    y: Any, tasks: tuple[tuple[Any, ...], ...], visits: tuple[int, ...], blur: float, random_state: Any
 ) -> TaskStream:
-    for name, value in (("blur", blur), ("label_fraction", label_fraction)):
-        if not 0.0 <= value <= 1.0:
-            raise ValueError(f"{name}={value!r} is not possible; it must be a number in [0, 1]")
+    if not 0.0 <= blur <= 1.0:
+        raise ValueError(f"blur={blur!r} is not possible; it must be a number in [0, 1]")
     rng = np.random.default_rng(random_state)
     parts: list[IntArray] = [np.empty(0, np.int64)] * len(visits)
     for task, classes in enumerate(tasks):
@@ -172,13 +148,10 @@ def _stream(
     if blur > 0.0:
         for place, before, after in zip(change_points, lengths, lengths[1:], strict=False):
             _mix(indices, place, max(1, int(blur * min(before, after) / 2)), rng)
-    labelled = np.ones(len(indices), np.bool_)
-    if label_fraction < 1.0:
-        labelled[rng.permutation(len(indices))[round(label_fraction * len(indices)) :]] = False
     sample_tasks = np.empty(len(indices), np.int64)
     for task, classes in enumerate(tasks):
         sample_tasks[np.isin(y[indices], classes)] = task
-    return TaskStream(indices, labelled, tasks, visits, change_points, sample_tasks)
+    return TaskStream(indices, tasks, visits, change_points, sample_tasks)
 
 
 def _mix(indices: IntArray, place: int, half: int, rng: np.random.Generator) -> None:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ccmem import metrics, ncl
-from ccmem.core.codes import UNLABELED
 from ccmem.core.sklearn import clone
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.io.streams.splits import TaskStream, class_tasks, split_by_class
@@ -209,14 +208,14 @@ class _Learner(NamedTuple):
 
     model: Any
     teach: Callable[[FloatArray, IntArray], object]
-    """Learn rows and their classes, some of them ``UNLABELED``."""
+    """Learn rows and their classes."""
     answers: Callable[[FloatArray], dict[str, IntArray]]
     """Return the prediction per protocol: a class if strict, a position in the task under the paper protocol."""
 
 
 def _memory(model: ModalClassifier, benchmark: Benchmark, watch: Callable[[IntArray], None] | None) -> _Learner:
     """Return a memory with a label readout; the memory never sees labels, so one pass serves both protocols."""
-    classifier = clone(model).set_params(unlabeled=UNLABELED)
+    classifier = clone(model)
 
     def teach(X: FloatArray, labels: IntArray) -> None:
         winners = classifier.learn_many(X, labels)
@@ -238,19 +237,11 @@ def _classifier(model: Any, benchmark: Benchmark, protocol: str) -> _Learner:
     units have one class each, as the units of a memory without labels have after the vote. So one pass serves both.
     """
     learner = clone(model)
-    takes_unlabeled = "unlabeled" in learner.get_params(deep=False)
-    if takes_unlabeled:
-        learner.set_params(unlabeled=UNLABELED)
     classes = np.arange(benchmark.width) if protocol == PAPER else np.array(sorted(sum(benchmark.tasks, ())))
     predict = getattr(learner, "predict_pool", learner.predict) if protocol == PAPER else learner.predict
 
     def teach(X: FloatArray, labels: IntArray) -> None:
-        labelled = labels != UNLABELED
-        if not takes_unlabeled and not labelled.all():
-            X, labels, labelled = X[labelled], labels[labelled], labelled[labelled]
-        if len(labels):
-            targets = np.where(labelled, benchmark.places[labels], UNLABELED) if protocol == PAPER else labels
-            learner.partial_fit(X, targets, classes=classes)
+        learner.partial_fit(X, benchmark.places[labels] if protocol == PAPER else labels, classes=classes)
 
     def answers(X: FloatArray) -> dict[str, IntArray]:
         found = predict(X)
@@ -271,9 +262,8 @@ def _run(
         for chunk in chunks:
             if stop(learner.model):
                 raise Stopped
-            rows, labels = benchmark.X[chunk.indices], np.where(chunk.labelled, benchmark.y[chunk.indices], UNLABELED)
             with clock:
-                learner.teach(rows, labels)
+                learner.teach(benchmark.X[chunk.indices], benchmark.y[chunk.indices])
         if isinstance(learner.model, Rival):  # some learn only when asked to predict
             with clock:
                 learner.model.predict(benchmark.X_test[:1])
