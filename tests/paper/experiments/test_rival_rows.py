@@ -76,7 +76,7 @@ def test_search_spaces_are_parameters_and_equally_large():
 
 def test_tuning_serves_its_budget_and_those_above(monkeypatch):
     found = {"mnist": {f"replay-{at}": {"parameters": {"n_replayed": n}, "command": "x"} for at, n in AT.items()}}
-    monkeypatch.setitem(vars(sys.modules["ccmem.paper.experiments.table_rows"]), "tuned", lambda: found)
+    monkeypatch.setitem(vars(sys.modules["ccmem.paper.experiments"]), "tuned", lambda: found)
     chosen = [experiments.rival_row("mnist", "replay", budget).parameters["n_replayed"] for budget in BUDGETS]
     assert chosen == [11, 11, 12, 12]
     assert [row.name for row in experiments.rows_to_tune("mnist", "replay")] == ["replay-50k", "replay-400k"]

@@ -1,37 +1,282 @@
-"""The paper's experiments: rows of the tables, the protocols they run in, their trials, and tuning."""
+"""The paper's experiments: settings of every row, tuned settings, published tables, and rivals at every budget."""
 
-from ccmem.paper.experiments.table_rows import (
-    KINDS,
-    TUNED,
-    Row,
-    changed,
-    model_class,
-    model_names,
-    named_row,
-    paper,
-    rival_row,
-    rivals,
-    rows,
-    rows_to_tune,
-    settings,
-    tuned,
-    tuned_row,
-)
+from __future__ import annotations
 
-__all__ = [
-    "KINDS",
-    "TUNED",
-    "Row",
-    "changed",
-    "model_class",
-    "model_names",
-    "named_row",
-    "paper",
-    "rival_row",
-    "rivals",
-    "rows",
-    "rows_to_tune",
-    "settings",
-    "tuned",
-    "tuned_row",
-]
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module, resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ccmem import registry
+from ccmem.core.typing import FloatArray
+
+TRAINING_IMAGES = "training images"
+TUNED = "-tuned"
+ON_DEMAND = ("layers", "family")
+KINDS = ("paper", "tuned", "adaptive", "readings", "layers", "family", "family-500", "rivals")
+
+
+class Standing(NamedTuple):
+    """Position of a row in the comparison at equal memory."""
+
+    family: str
+    """Family name, shared by all budgets of a model."""
+    title: str
+    regime: str
+    """"one pass", "own" (given task ends) or "all data"."""
+    told: str
+    """Information the learner needs."""
+    budget: int | None
+    """Maximum number of floats, or None without a limit."""
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model with one set of parameters on one data set."""
+
+    name: str
+    title: str
+    model: str
+    """Class name of the model."""
+    parameters: Mapping[str, Any]
+    """A table that names a model, such as the memory of a gated network, stands for that model."""
+    start: str = "own"
+    """Initial prototypes: the model's own, or random training images."""
+    source: str = ""
+    """Source of the parameters."""
+    standing: Standing | None = None
+    """Set only for rows of the comparison."""
+
+    @property
+    def is_told_tasks(self) -> bool:
+        return self.standing is not None and self.standing.regime == "own"
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that determines the results, as JSON values."""
+        found: dict[str, Any] = {"model": self.model, "parameters": dict(self.parameters), "start": self.start}
+        if self.is_told_tasks:
+            found["told"] = "task boundaries"
+        return found
+
+    def modules(self) -> list[str]:
+        """Return the modules that define its models."""
+        return [model_class(name).__module__ for name in _models_in({"model": self.model, **self.parameters})]
+
+    def build(self, X: FloatArray, rows: Any, seed: int) -> Any:
+        """Build the classifier for one trial; ``rows`` of ``X`` may serve as first prototypes."""
+        from ccmem.base.memory import CompetitiveMemory
+        from ccmem.readout.modal import ModalClassifier
+
+        parameters = dict(self.parameters)
+        if self.start == TRAINING_IMAGES:
+            chosen = np.random.default_rng([seed, 1]).choice(rows, parameters["n_units"], replace=False)
+            parameters["init"] = X[np.sort(chosen)]
+        try:
+            model = _built({"model": self.model, **parameters}, seed)
+        except TypeError as problem:
+            raise ValueError(f"row {self.name}: {problem}; its parameters are {dict(self.parameters)}") from problem
+        return ModalClassifier(model) if isinstance(model, CompetitiveMemory) else model
+
+
+def _built(value: Any, seed: int) -> Any:
+    """Convert a parameter; a table that names a model becomes one (for example the layers of a stack)."""
+    if isinstance(value, Mapping) and "model" in value:
+        kind = model_class(value["model"])
+        seeded = {"random_state": seed} if "random_state" in kind._get_param_names() else {}
+        return kind(**{key: _built(inner, seed) for key, inner in value.items() if key != "model"}, **seeded)
+    return tuple(_built(one, seed) for one in value) if isinstance(value, list) else value
+
+
+def _models_in(value: Any) -> list[str]:
+    """Return the names of all models that a parameter is built from."""
+    if isinstance(value, Mapping):
+        own = [value["model"]] if "model" in value else []
+        return own + [name for inner in value.values() for name in _models_in(inner)]
+    return [name for one in value for name in _models_in(one)] if isinstance(value, list) else []
+
+
+def model_class(name: str) -> Any:
+    """Return a model class by name: memory, predictor or other learner."""
+    if name in registry.ESTIMATORS:
+        return registry.load(name)
+    rivals = import_module("ccmem.paper.rivals")
+    if name not in rivals.__all__:
+        raise ValueError(f"there is no model {name!r} in ccmem")
+    return getattr(rivals, name)
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files("ccmem.paper.experiments").joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+
+
+def settings() -> dict[str, Any]:
+    """Parse settings.toml: data sets and rows."""
+    return _read("settings.toml")
+
+
+def tuned() -> dict[str, Any]:
+    """Parse tuned.json: data set -> model -> result of ``ccmem tune``."""
+    return _read("tuned.json")
+
+
+def paper() -> dict[str, Any]:
+    """Parse paper.toml: the published tables."""
+    return _read("paper.toml")
+
+
+def model_names() -> list[str]:
+    """Return the models of the paper's tables, in order."""
+    return list(settings()["rows"])
+
+
+def rivals() -> dict[str, Any]:
+    """Parse rivals.toml: budgets, methods and their search spaces."""
+    return _read("rivals.toml")
+
+
+def named_row(dataset: str, name: str, size: str = "small") -> Row:
+    """Return a row of settings.toml, of any kind; ``size`` ("small" or "large") concerns the family alone.
+
+    A row "of" another row varies the settings of that row. With another model it inherits none of them.
+    """
+    facts = _described().get(name)
+    if facts is None:
+        raise ValueError(f"unknown model {name!r}; there are {', '.join(model_names())}")
+    row = named_row(dataset, facts["of"]) if "of" in facts else Row(name, "", "", {})
+    if "model" in facts:
+        row = replace(row, model=facts["model"], parameters={}, start=facts.get("start", row.start))
+    here = facts.get(dataset, {})
+    for parameters in (facts["parameters"], facts.get(size, {}), here.get(size, {}) if size in facts else here):
+        row = changed(row, name, parameters)
+    if "memory" in facts:
+        memory = named_row(dataset, facts["memory"])
+        row = changed(row, name, {"memory": {"model": memory.model, **memory.parameters}})
+    return replace(row, title=facts["title"], source=facts.get("source", ""))
+
+
+def _described() -> dict[str, dict[str, Any]]:
+    """Return name -> description of every row of settings.toml."""
+    return {
+        name: row for kind in ("rows", "adaptive", "readings", *ON_DEMAND) for name, row in settings()[kind].items()
+    }
+
+
+def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
+    """Return ``row`` with other parameters: ``memory.x`` is parameter ``x`` of its memory, ``start`` its start."""
+    own = dict(row.parameters)
+    for key, value in parameters.items():
+        outer, _, inner = key.partition(".")
+        own[outer] = {**own[outer], inner: value} if inner else value
+    start = own.pop("start", row.start)
+    return replace(row, name=name, parameters=own, start=start)
+
+
+def _with_tuning(row: Row, dataset: str, key: str) -> Row:
+    """Return ``row`` with the settings that ``ccmem tune`` found under this name, if there are any."""
+    found = tuned().get(dataset, {}).get(key)
+    if found is None:
+        return row
+    source = "; ".join(text for text in (row.source, found["command"]) if text)
+    return replace(changed(row, row.name, found["parameters"]), source=source)
+
+
+def tuned_row(dataset: str, model: str) -> Row | None:
+    """Return a row of the paper with tuned settings, or None if the search found nothing better."""
+    if not tuned().get(dataset, {}).get(model, {}).get("parameters"):
+        return None
+    row = _with_tuning(replace(named_row(dataset, model), source=""), dataset, model)
+    return replace(row, name=model + TUNED, title=f"{row.title}, tuned")
+
+
+def _family_row(dataset: str, name: str, size: str) -> Row:
+    row = _with_tuning(named_row(dataset, name, size), dataset, name)
+    row = replace(row, source=row.source or "untuned")
+    return row if size == "small" else replace(row, name=f"{name}-500", title=f"{row.title}, 500 units")
+
+
+def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool = True) -> Row:
+    """Return a method at a budget, with its tuned settings unless disabled."""
+    facts = rivals()["rows"].get(name)
+    if facts is None:
+        raise ValueError(f"unknown rival {name!r}; there are {', '.join(rivals()['rows'])}")
+    ours, more = bool(facts.get("ours", False)), {} if budget is None else dict(facts["budgets"][budget])
+    floats, title, key = None, facts["title"], name
+    if budget is not None:
+        floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
+    if ours:
+        told, of = "labels", more.pop("of", None) or facts["of"]
+        model = of.removesuffix(TUNED)
+        row = (tuned_row(dataset, model) if of != model else None) or named_row(dataset, model)
+    else:
+        told = model_class("TaskRival" if facts["regime"] == "own" else facts["model"]).told
+        row = Row(name, title, facts["model"], facts["parameters"], source=facts["source"])
+        row = _with_tuning(row, dataset, _tuned_for(name, budget)) if tune else row
+        more |= {} if budget is None else {"max_floats": floats}
+    standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
+    return replace(changed(row, key, more), title=title, standing=standing)
+
+
+def _tuned_for(name: str, budget: str | None) -> str:
+    """Return the row whose tuning applies to a budget: the same, the next smaller or the smallest."""
+    at, sizes = rivals()["rows"][name].get("tuned_at"), rivals()["budgets"]
+    if at is None or budget is None:
+        return name
+    fits = [one for one in at if sizes[one] <= sizes[budget]]
+    return f"{name}-{(fits or at[:1])[-1].lower()}"
+
+
+def rows_to_tune(dataset: str, name: str) -> list[Row]:
+    """Return the untuned row of a rival at every budget that is searched."""
+    facts = rivals()["rows"][name]
+    if "search" not in facts:
+        raise ValueError(f"there is no search space for {name!r}: its settings are those of another row")
+    return [rival_row(dataset, name, budget, tune=False) for budget in facts.get("tuned_at", [None])]
+
+
+def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str] = KINDS[:3]) -> list[Row]:
+    """Return the rows of a data set's tables: the paper's, then tuned ones, then variants.
+
+    ``models`` may name models of the paper, rows on demand and rivals; by default all rows of each kind are returned.
+    """
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
+    methods = rivals()["rows"]
+    elsewhere = {*methods, *(name for kind in ON_DEMAND for name in settings()[kind])}
+    asked = [*model_names(), *elsewhere] if models is None else list(models)
+    names = [name for name in asked if name not in elsewhere]
+
+    def chosen(known: Iterable[str]) -> list[str]:
+        return [name for name in (known if models is None else asked) if name in known]
+
+    def variants(kind: str) -> list[Row]:
+        facts = settings()[kind]
+        return [
+            named_row(dataset, name)
+            for name in facts
+            if facts[name]["of"] in names and dataset in facts[name].get("only", [dataset])
+        ]
+
+    found: dict[str, Callable[[], list[Row]]] = {
+        "paper": lambda: [named_row(dataset, name) for name in names],
+        "tuned": lambda: [row for name in names if (row := tuned_row(dataset, name)) is not None],
+        "adaptive": lambda: variants("adaptive"),
+        "readings": lambda: variants("readings"),
+        "layers": lambda: [named_row(dataset, name) for name in chosen(settings()["layers"])],
+        "family": lambda: [_family_row(dataset, name, "small") for name in chosen(settings()["family"])],
+        "family-500": lambda: [_family_row(dataset, name, "large") for name in chosen(settings()["family"])],
+        "rivals": lambda: [
+            rival_row(dataset, name, budget)
+            for name in chosen(methods)
+            for budget in methods[name].get("budgets", [None])
+        ],
+    }
+    return [row for kind in KINDS if kind in kinds for row in found[kind]()]
