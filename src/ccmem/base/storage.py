@@ -8,14 +8,13 @@ without rows. The restored state is identical to the last bit.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ccmem.base.validation import check_finite
-from ccmem.core.allocation import SMALL, Places, places_for, zeros_at
+from ccmem.core.allocation import SMALL, aligned_zeros_of
 from ccmem.core.parameters import check_parameters
 from ccmem.core.state import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED
 from ccmem.io.persistence.tensorfile import narrowed
@@ -86,7 +85,7 @@ def _draws(memory: CompetitiveMemory) -> bool:
 def import_memory(memory: Any, fields: dict[str, Any]) -> None:
     """Restore ``memory``, newly built from its parameters, from ``fields``; ValueError if the state is invalid."""
     owner = type(memory).__name__
-    _check_parameters(memory)
+    check_parameters(owner, memory._rules, vars(memory))
     needed = ("state", "counters", "events", *(("random_state",) if _draws(memory) else ()), "n_features_in_")
     check_names(owner, fields, needed, ("feature_names_in_", "labels_", "block_names", "times"))
     state = _check_arrays(memory, fields["state"], fields["counters"], fields["n_features_in_"])
@@ -121,22 +120,6 @@ def import_memory(memory: Any, fields: dict[str, Any]) -> None:
         memory._import_times(fields["times"])
 
 
-def _check_parameters(memory: CompetitiveMemory) -> None:
-    """Check the parameters with a cache, because all memories of a fleet have equal parameters."""
-    kind: Any = type(memory)
-    values = [vars(memory)[name] for name in memory._rules]
-    try:
-        _check_values(kind, tuple(values), tuple(map(type, values)))
-    except TypeError:  # an array is not hashable
-        check_parameters(kind.__name__, memory._rules, vars(memory))
-
-
-@functools.lru_cache(maxsize=64)
-def _check_values(kind: Any, values: tuple[Any, ...], types: tuple[type, ...]) -> None:
-    """Check hashable parameter values, cached by value and type: True equals 1, but is not a number of slots."""
-    check_parameters(kind.__name__, kind._rules, dict(zip(kind._rules, values, strict=True)))
-
-
 @functools.cache
 def _stored_names(state_type: Any, derived: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the arrays of a state that are part of a checkpoint."""
@@ -165,23 +148,18 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
         raise ValueError(f"{owner}: prototypes of shape {prototypes.shape} do not fit n_features_in_={n_features!r}")
     if counts["units"] > len(prototypes):
         raise ValueError(f"{owner}: {counts['units']} units do not fit a memory of {len(prototypes)}")
-    described = tuple([(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in map(arrays.get, names)])
-    known_as = type(memory), memory._shape(), capacity, counts["units"], counts.get("blocks"), n_features, described
-    plan = _plans.get(known_as)
-    if plan is None:
-        layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
-        plan = _plan(owner, names, layout, described, counts, capacity)
-        if len(_plans) > _MOST_PLANS:
-            _plans.clear()
-        _plans[known_as] = plan
-    given = [arrays[name] for name in names]
-    for i in plan.signed:
-        given[i] = widened(given[i])
-        if given[i].size and given[i].min() < 0:
-            raise ValueError(f"{owner}: {names[i]} holds negative counts")
-    _check_finite(owner, {names[i]: given[i] for i in plan.floats})
-    *made, counters, journal = zeros_at(plan.places)
-    for whole, array, used in zip(made, given, plan.used, strict=True):
+    layout = memory._layout(MANY if trimmed else capacity, n_features, prototypes.dtype)
+    wholes = [_whole(owner, name, arrays[name], layout[name], counts, capacity) for name in names]
+    given = {name: arrays[name] for name in names}
+    for name, array in given.items():
+        if array.dtype.itemsize == 8 and array.dtype.kind != "f":
+            given[name] = array = widened(array)
+            if array.size and array.min() < 0:
+                raise ValueError(f"{owner}: {name} holds negative counts")
+    _check_finite(owner, {name: array for name, array in given.items() if array.dtype.kind == "f" and array.size})
+    journal_layout = (FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64
+    *made, counters, journal = aligned_zeros_of([*(whole[:2] for whole in wholes), layout["counters"], journal_layout])
+    for whole, array, (_, _, used) in zip(made, given.values(), wholes, strict=True):
         if len(whole) == len(array):
             whole[...] = array
         elif len(array):
@@ -195,45 +173,12 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     return memory._state_type(**known, counters=counters, journal=journal)
 
 
-class _Plan(NamedTuple):
-    """Conversion of arrays of certain types and shapes to a state, cached for all similar memories of a fleet."""
-
-    places: Places
-    """Full shapes, types and offsets of the arrays; counters and journal come last."""
-    used: list[int]
-    """Number of used rows of each array."""
-    signed: list[int]
-    floats: list[int]
-    """Indices of non-empty float arrays, which must be checked for NaN and infinity."""
-
-
-_plans: dict[Any, _Plan] = {}
-_MOST_PLANS = 256
-
-
-def _plan(
-    owner: str, names: Sequence[str], layout: dict[str, Any], described: Any, counts: dict[str, int], capacity: int
-) -> _Plan:
-    """Return the conversion plan; raise unless every array has the type and shape that the parameters imply."""
-    wholes, used = [], []
-    for name, given in zip(names, described, strict=True):
-        whole, rows = _whole(owner, name, given, layout[name], counts, capacity)
-        wholes.append(whole)
-        used.append(rows)
-    return _Plan(
-        places_for([*wholes, layout["counters"], ((FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64)]),
-        used,
-        [i for i, (kind, _) in enumerate(described) if kind in (np.int64, np.uint64)],
-        [i for i, (kind, shape) in enumerate(described) if kind.kind == "f" and math.prod(shape)],
-    )
-
-
 def _whole(
     owner: str, name: str, given: Any, layout: tuple[Any, Any], counts: dict[str, int], capacity: int
-) -> tuple[tuple[tuple[int, ...], Any], int]:
+) -> tuple[tuple[int, ...], Any, int]:
     """Return the full shape and type of an array of the state, and the number of its used rows."""
     shape, dtype = layout
-    kind, have = given or (None, ())
+    kind, have = (given.dtype, given.shape) if isinstance(given, np.ndarray) else (None, ())
     rows, n = shape[0], have[0] if have else -1
     if isinstance(rows, tuple):  # either number is valid
         rows = n if n in rows else rows[-1]
@@ -246,7 +191,7 @@ def _whole(
         fits = False
     if not fits:
         raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {(used, *shape[1:])}")
-    return ((capacity if rows == MANY else used, *shape[1:]), dtype), used
+    return (capacity if rows == MANY else used, *shape[1:]), dtype, used
 
 
 def _check_finite(owner: str, floats: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,34 +23,16 @@ def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
-class Places(NamedTuple):
-    """Shapes and types of arrays and their offsets in one buffer; ``starts`` is None if they are too large."""
-
-    layouts: list[tuple[tuple[int, ...], Any]]
-    starts: list[int] | None
-    end: int
-
-
-def places_for(layouts: list[tuple[tuple[int, ...], Any]]) -> Places:
-    """Lay out arrays of these shapes and types; small ones share one buffer, which saves allocations."""
+def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
+    """Allocate zeroed arrays of these shapes and types; small ones share one buffer, which saves allocations."""
     starts, end = [], 0
     for shape, dtype in layouts:
         starts.append(end)
         end += -(-math.prod(shape) * np.dtype(dtype).itemsize // CACHE_LINE) * CACHE_LINE
-    return Places(layouts, starts if end <= SMALL else None, end)
-
-
-def zeros_at(places: Places) -> list[Any]:
-    """Allocate zeroed arrays with this layout."""
-    if places.starts is None:
-        return [aligned_zeros(*layout) for layout in places.layouts]
-    buffer = aligned_zeros((places.end,), np.uint8)
-    return [np.ndarray(*layout, buffer, start) for layout, start in zip(places.layouts, places.starts, strict=True)]
-
-
-def aligned_zeros_of(layouts: list[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """Allocate zeroed arrays of these shapes and types."""
-    return zeros_at(places_for(layouts))
+    if end > SMALL:
+        return [aligned_zeros(*layout) for layout in layouts]
+    buffer = aligned_zeros((end,), np.uint8)
+    return [np.ndarray(*layout, buffer, start) for layout, start in zip(layouts, starts, strict=True)]
 
 
 def check_size(n_bytes: int, what: str) -> None:
