@@ -367,6 +367,16 @@ def test_columns_of_any_unit_and_origin_give_the_same_units():
     assert accuracy(X * scale + origin, y, normalise="none") < 0.7
 
 
+@pytest.mark.parametrize(("scale", "origin"), [(1, 10), (3, 0), (-1, 1), (1e-3, 1e3)])
+def test_evidence_does_not_depend_on_unit_and_origin_of_a_periodic_column(scale, origin):
+    """Three batches a period: the highest and the lowest are equally far from the level, up to rounding."""
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    X[:, 0] = np.arange(1000) % 48 / 47
+    raw, other = (AdaptiveCCM().fit(rows)._state for rows in (X, X * scale + origin))
+    evidence = slice(names.MEAN, names.MIXTURE)
+    np.testing.assert_allclose(other.scalars[evidence], raw.scalars[evidence], rtol=1e-7)
+
+
 @pytest.mark.parametrize("forced", ["auto", "none", "columns"])
 def test_many_columns_of_one_unit_are_compared_by_direction(forced):
     X = np.random.default_rng(0).random((300, 40)).astype(np.float32)

@@ -75,15 +75,24 @@ class Naive:
             x = x - np.where(mean * predicted <= 0, 0.0, np.where(abs(predicted) < abs(mean), predicted, mean))
         away = x.mean(axis=0)
         if w > 1:
-            order = np.argsort(-abs(x), axis=0, kind="stable")
-            top, second = (np.take_along_axis(x, order[k : k + 1], 0)[0] for k in (0, 1))
-            away = away + (np.where(second * top > 0, second, 0.0) - top) / w
+            away = self.trimmed(x) / w
         own = np.stack([(window[:, 1] ** 2).sum(axis=0) / q.batch, window[:, 2].sum(axis=0)]) / w**2
         one = error + q.rounding * level**2 + TINY
         variance = np.maximum(drift_scales(self.state, q)[:, i] * one * (1 + w / age), own)
         nu, tau = self.freedom(), 1 + q.prior_scale
         z2 = np.minimum(away**2 / variance, 1e12)
         return np.exp(np.minimum((nu + 1) / 2 * np.log((nu + z2) / (nu + z2 / tau)) - np.log(tau) / 2, 60.0))
+
+    def trimmed(self, x: Any) -> Any:
+        """Sum of deviations, the furthest replaced by the second furthest; of two equally far, what leaves less."""
+        sums = []
+        for side in (x, -x):
+            order = np.sort(side, axis=0)
+            second = np.where(order[-2] >= np.maximum(-order[0] * (1 - 1e-6), 1e-300), order[-2], 0.0)
+            sums.append(order[:-1].sum(axis=0) + second)
+        highest, lowest = x.max(axis=0), -x.min(axis=0)
+        tied = abs(highest - lowest) <= 1e-6 * (highest + lowest)
+        return np.where(tied, np.minimum(abs(sums[0]), abs(sums[1])), np.where(highest > lowest, sums[0], -sums[1]))
 
     def evidence(self, i: int) -> tuple[float, float]:
         """Evidence of all features, and the mixture statistic."""

@@ -20,7 +20,7 @@ from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.coordinates import COLUMNS, scatter_of
 from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
-from ccmem.models.adaptive.windows import compare
+from ccmem.models.adaptive.windows import TIE, compare
 
 NewLevel = Callable[[int], float]
 """Evidence for a new level against that of a block, as a function of the block."""
@@ -161,21 +161,18 @@ def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, block
 
 
 def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
-    """Return the mean of a window, the batch furthest from a level replaced by the second furthest.
+    """Return the mean of a window, trimmed as :func:`ccmem.models.adaptive.windows.trimming` does.
 
-    If the two lie on different sides of the level, the level replaces the furthest.
+    Where both extremes are equally far and both sums are equally near to 0, it is the mean as it is.
     """
-    first, last = np.minimum(batches[0], batches[1]), np.maximum(batches[0], batches[1])
-    second, last_but_one = last, first
-    for batch in batches[2:]:
-        second = np.minimum(second, np.maximum(first, batch))
-        last_but_one = np.maximum(last_but_one, np.minimum(last, batch))
-        first, last = np.minimum(first, batch), np.maximum(last, batch)
-    low, high = first - levels, last - levels
-    top = np.where(np.abs(high) >= np.abs(low), high, low)
-    inner, outer = np.where(top == high, last_but_one - levels, second - levels), np.where(top == high, low, high)
-    second = np.where(np.abs(inner) >= np.abs(outer), inner, outer)
-    mean: FloatArray = batches.mean(axis=0) + (np.where(second * top > 0.0, second, 0.0) - top) / len(batches)
+    away = np.sort(batches - levels, axis=0)
+    total, lower, low, high, higher = away.sum(axis=0), away[0], away[1], away[-2], away[-1]
+    down = np.where((high > 0.0) & (high >= -TIE * lower), high, 0.0) - higher
+    up = np.where((low < 0.0) & (-low >= TIE * higher), low, 0.0) - lower
+    balance, tie = higher + lower, (1.0 - TIE) * (higher - lower)
+    balance = np.where(abs(balance) <= tie, abs(total + up) - abs(total + down), balance)
+    gain = np.where(abs(balance) <= tie, 0.5 * (down + up), np.where(balance > 0.0, down, up))
+    mean: FloatArray = batches.mean(axis=0) + gain / len(batches)
     return mean
 
 

@@ -76,7 +76,7 @@ def weigh(
         power[j] *= power[j]
         mean -= shift
         if i > 0:
-            mean += inverse * trimming(low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
+            mean += inverse * trimming(mean * w, low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
         variance = drift_scale(i, one[k], two[k], four[k], t, prior) * unit[j] * longer
         z2[j] = min(mean * mean / max(variance, error[j] * inverse * inverse), MOST)
 

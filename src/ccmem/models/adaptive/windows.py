@@ -14,6 +14,8 @@ from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combine
 
 MOST_CORRELATED = 0.95
 """Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
+TIE = 1.0 - 2.0**-20
+"""Ratio of two deviations above which they are equal up to rounding."""
 _MOST_APART = 1e6
 """Cap on the squared z-score of one feature in the distance of a block, so that one feature does not decide alone."""
 
@@ -48,15 +50,17 @@ def extend(
 
 
 @kernel_in_place
-def trimming(low: float, lower: float, high: float, higher: float) -> float:
+def trimming(total: float, low: float, lower: float, high: float, higher: float) -> float:
     """Return what a sum of deviations gains if the second furthest replaces the furthest.
 
-    If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change.
+    If the two lie on different sides, 0 replaces the furthest: a single batch never makes a change. If both extremes
+    are equally far, as in periodic columns, the sum nearer to 0 is taken: rounding must not decide.
     """
-    above = abs(higher) >= abs(lower)
-    top, inner, outer = higher if above else lower, high if above else low, lower if above else higher
-    second = inner if abs(inner) >= abs(outer) else outer
-    return (second if second * top > 0.0 else 0.0) - top
+    down = (high if high > 0.0 and high >= -TIE * lower else 0.0) - higher
+    up = (low if low < 0.0 and -low >= TIE * higher else 0.0) - lower
+    balance, tie = higher + lower, (1.0 - TIE) * (higher - lower)
+    above = abs(total + down) <= abs(total + up) if abs(balance) <= tie else balance > 0.0
+    return down if above else up
 
 
 @kernel_in_place
@@ -106,7 +110,7 @@ def weigh_block(
         one, at = first[j] * unit, reference[j]
         variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), error[j] / (n * n))
         mean = total[j] / n - at
-        mean += trimming(low[j] - at, lower[j] - at, high[j] - at, higher[j] - at) / n
+        mean += trimming(mean * n, low[j] - at, lower[j] - at, high[j] - at, higher[j] - at) / n
         z2[j] = min(mean * mean / variance[j], MOST)
 
 
