@@ -29,6 +29,7 @@ N_ROWS, WIDTHS = 1500, (3, 33)
 VISITS = (0, 1, 2, 0, 1, 0)
 """Regime of each sixth of a stream."""
 
+GRIDS, STEPS = ("rectangular", "hexagonal"), ("hebbian", "adam", "rmsprop")
 RATES = [{"learning_rate": 0.35, "rate_decay": 0.99}, {"learning_rate": 0.05}]
 GRID: dict[str, list[dict[str, Any]]] = {
     "IncrementalWTA": [
@@ -48,6 +49,34 @@ GRID: dict[str, list[dict[str, Any]]] = {
         for v, counters, init, rate in itertools.product(
             (0.7, 0.9), ("consecutive", "cumulative"), ("uniform", "normal"), RATES
         )
+    ]
+    + [
+        {"n_slots": 5, "vigilance": v, "alarm_limit": 20, "recall_limit": 10, "fair": True, "random_state": 0, **rate}
+        for v, rate in itertools.product((0.7, 0.9), RATES)
+    ],
+    "FrequencySensitiveWTA": [
+        {"n_units": 9, "fairness": fairness, "step": step, **RATES[0]}
+        for fairness, step in itertools.product(("wins", "conscience"), STEPS)
+    ],
+    "SelfOrganisingMap": [
+        {"rows": 3, "columns": 4, "topology": topology, "schedule": schedule, "sigma": sigma, "horizon": 500.0}
+        for topology, schedule, sigma in itertools.product(GRIDS, ("fading", "elastic"), (0.4, 2))
+    ],
+    "NeuralGas": [
+        {"n_units": 20, "reach": reach, "horizon": horizon, "p": p}
+        for reach, horizon, p in itertools.product((0.3, 10.0), (500.0, np.inf), (1.0, 2.0))
+    ],
+    "GrowingNeuralGas": [
+        {"n_units": 20, "insert_every": 20, "max_age": 10, "utility": utility, "step": step, **rate}
+        for utility, step, rate in itertools.product((None, 2.0), STEPS, RATES)
+    ],
+    "SOINN": [
+        {"max_units": bound, "prune_every": every, "noise": noise}
+        for bound, every, noise in itertools.product((None, 8), (20, 100), (0.5, 1.0))
+    ],
+    "FuzzyART": [
+        {"max_units": bound, "vigilance": vigilance, "learning_rate": rate}
+        for bound, vigilance, rate in itertools.product((None, 8), (0.3, 0.8), (0.1, 1.0))
     ],
     "AdaptiveCCM": [
         {"n_slots": slots, "max_units": bound, "false_alarm_every": every}
@@ -58,6 +87,14 @@ PREDICTORS: dict[str, list[dict[str, Any]]] = {
     "OnlineMLP": [{"random_state": 0}],
     "GatedMLP": [{"random_state": 0}],
     "DiscriminantClassifier": [{}],
+    "LVQ": [
+        {"units_per_class": 3, "rule": rule, "step": step}
+        for rule, step in itertools.product(("lvq1", "glvq", "attract"), STEPS)
+    ],
+    "ARTMAP": [
+        {"max_units": bound, "vigilance": vigilance, "learning_rate": rate}
+        for bound, vigilance, rate in itertools.product((None, 8), (0.0, 0.7), (0.1, 1.0))
+    ],
 }
 
 
