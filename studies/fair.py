@@ -41,13 +41,16 @@ def compared(dataset: str) -> dict[str, Row]:
     return found
 
 
-def table(results: dict[str, dict[str, list[float]]]) -> str:
-    """Return the mean accuracy of every model and kind of slot, with the number of trials."""
+def cell(found: dict[str, list[float]]) -> str:
+    """Return the means of accuracy and number of blocks as text."""
+    return f"{mean(found['ACC']):.4f} ({mean(found['blocks']):.1f})".removeprefix("0")
+
+
+def table(results: dict[str, dict[str, dict[str, list[float]]]]) -> str:
+    """Return the mean accuracy and number of blocks of every model and kind of slot, with the number of trials."""
     sets = [name for name in SETS if name in results]
-    lines = [
-        (title, *(f"{mean(results[name][title]):.4f}".removeprefix("0") for name in sets)) for title in results[sets[0]]
-    ]
-    trials = {len(values) for by_title in results.values() for values in by_title.values()}
+    lines = [(title, *(cell(results[name][title]) for name in sets)) for title in results[sets[0]]]
+    trials = {len(found["ACC"]) for by_title in results.values() for found in by_title.values()}
     counted = f"Trials of each cell: {' to '.join(map(str, sorted({min(trials), max(trials)})))}."
     return f"{grid(('slots', *(SETS[name] for name in sets)), lines)}\n\n{counted}"
 
@@ -63,9 +66,9 @@ def main() -> None:
         held_out, results[name] = Benchmark.validation(load(name, pixels="unit")), {}
         for title, row in compared(name).items():
             trials = [run_trial(row, held_out, seed, (STRICT,))[0] for seed in range(args.trials)]
-            found = [round(trial["protocols"][STRICT]["metrics"]["ACC"], 4) for trial in trials]
-            results[name][title] = found
-            print(f"{SETS[name]:14} {title:46} {mean(found):.4f}  {found}", flush=True)
+            accuracies = [round(trial["protocols"][STRICT]["metrics"]["ACC"], 4) for trial in trials]
+            results[name][title] = {"ACC": accuracies, "blocks": [trial["blocks"] for trial in trials]}
+            print(f"{SETS[name]:14} {title:46} {cell(results[name][title])}  {accuracies}", flush=True)
         EVIDENCE.write_text(json.dumps(results, indent=1) + "\n")
     put_between(HERE.parent / "docs" / "family.md", "fair", table(results))
 

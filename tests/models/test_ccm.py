@@ -216,3 +216,14 @@ def test_a_block_that_was_recalled_and_moved_on_is_found_where_it_is_now():
     assert memory.n_blocks_ == 38
     assert [event.to_block for event in memory.events_[-3:]] == [0, 1, 0]
     np.testing.assert_array_equal(memory.prototypes_, twin(memory, X)["prototypes_"])
+
+
+def test_with_fair_slots_a_matching_slot_with_fewer_wins_learns():
+    near, far, none = np.eye(3)[0], np.array([0.9, 0.3, 0.0]) / np.hypot(0.9, 0.3), np.eye(3)[2]
+    x = np.array([0.99, 0.1, 0.0])
+    for fair, slot in ((False, 0), (True, 1)):
+        memory = CCM(n_slots=3, vigilance=0.7, commit_limit=0, learning_rate=0.1, fair=fair, random_state=0)
+        memory.partial_fit([near])
+        memory._state.prototypes[:3] = near, far, none
+        memory._state.wins[:3] = 100, 1, 0  # the last slot has the fewest wins, but does not match
+        assert memory.learn_one(x) == slot
