@@ -29,7 +29,7 @@ import numpy as np
 
 from ccmem.base.arrays import Array as Array
 from ccmem.core.parameters import Rule, choice
-from ccmem.kernels.jit import checked_kernel, kernel_in_place
+from ccmem.kernels.jit import checked_kernel, kernel_inlined
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth")
@@ -109,7 +109,7 @@ def _decorator(place: str) -> _Decorator:
         def compiled(function: Any) -> Any:
             if hasattr(function, "py_func"):
                 return function
-            return kernel_in_place(function) if own else checked_kernel(function, allocates)
+            return kernel_inlined(function) if own else checked_kernel(function, allocates)
 
         hooks = {name: compiled(hook) for name, hook in declared.pop("hooks", {}).items()}
         part = compiled(function)
