@@ -138,24 +138,31 @@ class Runner:
             file.write(json.dumps([i, self.failed, time.process_time() - began, sorted(called)]) + "\n")
             file.flush()
 
+    def _count_failures(self, items: list[Any], seconds: list[float], file: Any) -> int:
+        """Run tests until one fails; return 1 if one did, also if pytest could not report the failure."""
+        spent = 0.0
+        for item, usual in zip(items, seconds, strict=True):
+            file.write(f"{item.nodeid}\n")
+            file.flush()
+            signal.setitimer(signal.ITIMER_PROF, 10 * usual + 2)
+            self.failed = False
+            try:
+                self._run(item)
+            except BaseException:  # such as a mutant that breaks the formatting of its own traceback
+                return 1
+            if self.failed:
+                return 1
+            spent += usual
+            if spent > self.args.seconds:
+                break
+        return 0
+
     def _try(self, mutant: Mutant, items: list[Any], seconds: list[float]) -> dict[str, str]:
         """Run tests with a mutant, in a fork, until one fails."""
         with tempfile.TemporaryFile("w+") as file:
             if (child := os.fork()) == 0:
                 plant(mutant)
-                spent = 0.0
-                for item, usual in zip(items, seconds, strict=True):
-                    file.write(f"{item.nodeid}\n")
-                    file.flush()
-                    signal.setitimer(signal.ITIMER_PROF, 10 * usual + 2)
-                    self.failed = False
-                    self._run(item)
-                    if self.failed:
-                        os._exit(1)
-                    spent += usual
-                    if spent > self.args.seconds:
-                        break
-                os._exit(0)
+                os._exit(self._count_failures(items, seconds, file))
             used, since = "", time.monotonic()
             while (status := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() - since < 20:
                 time.sleep(0.01)

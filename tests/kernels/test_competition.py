@@ -73,6 +73,13 @@ def test_distances_equal_scipy(p):
     np.testing.assert_allclose(out, cdist(X, M, **metric), rtol=1e-12)
 
 
+def test_similarities_are_of_rows_of_unit_length():
+    X, M = np.array([[3.0, 4.0], [0.0, 0.0], [0.5, 0.0]]), np.array([[1.0, 0.0], [0.6, 0.8]])
+    out = np.empty((3, 2))
+    competition.similarities(X, M, 0.5, out)
+    np.testing.assert_allclose(out, (X @ M.T) / (np.linalg.norm(X, axis=1, keepdims=True) + 0.5))
+
+
 scores = npst.arrays(np.float64, st.integers(1, 30), elements=st.integers(-3, 3).map(float))
 
 
@@ -88,6 +95,14 @@ def test_the_best_of_some_scores_is_the_first_of_them(h, data):
     n = data.draw(st.integers(0, h.size))
     assert competition.lowest(h, n) == (np.argmin(h[:n]) if n else -1)
     assert competition.highest(h, n) == (np.argmax(h[:n]) if n else -1)
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_the_best_is_found_at_every_place(n):
+    for place in range(n):
+        h = np.arange(n, dtype=np.float64) % 3
+        h[place] = -5.0
+        assert competition.lowest(h, n) == competition.highest(-h, n) == place
 
 
 @given(scores, st.data())

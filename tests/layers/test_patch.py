@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from tests.naive import patch as naive
 
 from ccmem import DiscriminantClassifier, PatchLayer, load
+from ccmem.layers._encode import golden_step
 
 
 def pictures(n=12, shape=(9, 8), seed=0):
@@ -229,3 +230,9 @@ def test_it_works_in_a_pipeline():
     y = np.arange(12) % 2
     pipeline = make_pipeline(small(), DiscriminantClassifier(n_axes=2)).fit(X, y)
     assert pipeline.predict(X).shape == (12,)
+
+
+def test_steps_visit_every_place_and_are_about_golden():
+    assert [golden_step(n) for n in range(2, 11)] == [1, 1, 3, 3, 5, 4, 5, 5, 7]
+    for n in range(2, 60):
+        assert sorted(i * golden_step(n) % n for i in range(n)) == list(range(n))

@@ -260,3 +260,14 @@ def test_a_change_of_waveform_is_an_event_in_rows() -> None:
     assert 3000 <= stack.events_[0].step < 3300
     with pytest.raises(ValueError, match="without labels"):
         stack.partial_fit(X, np.zeros(len(X)))
+
+
+def test_untrained_shapes_are_smooth_level_and_of_unit_length() -> None:
+    n, n_channels, taps = 40, 2, 64
+    curves = smooth_shapes(n, n_channels, taps).reshape(n, n_channels, taps).astype(np.float64)
+    np.testing.assert_allclose(curves.sum(axis=2), 0.0, atol=1e-5)
+    np.testing.assert_allclose((curves**2).sum(axis=(1, 2)), 1.0, rtol=1e-5)
+    power = np.abs(np.fft.rfft(curves, axis=2)) ** 2
+    assert power[:, :, :5].sum() > 0.95 * power.sum()  # at most two turns
+    assert power[:, :, 2].sum() > 0.25 * power.sum()  # and many with as many
+    assert len(np.unique(curves.round(6), axis=0)) == n

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ccmem import ncl
+from ccmem import from_bytes, ncl
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.ncl.errors import explained
 
 X = np.random.default_rng(0).random((30, 3))
 
@@ -53,6 +54,37 @@ def test_nan_of_an_activation():
     for read in (taught.predict, taught.transform):
         with pytest.raises(ncl.PartError, match=r"activation 'broken' .* returned inf"):
             read(X)
+
+
+def test_a_loaded_classifier_names_the_activation_that_fails():
+    @ncl.activation
+    def broken(settings, x, prototype):
+        return np.inf if x[0] > 0.9 else abs(x[0] - prototype[0])
+
+    class Labelled(ncl.Classifier):
+        activation = broken
+        competition = ncl.label_veto
+        growth = ncl.first_samples_of_class
+
+        def __init__(self, units_per_class=2, *, learning_rate=0.1, rate_decay=1.0):
+            self._assign(locals())
+
+    low = X[X[:, 0] < 0.9]
+    taught = Labelled().fit(low, low[:, 1] > 0.5)
+    for model in (taught, from_bytes(taught.to_bytes(), classes=[Labelled])):
+        with pytest.raises(ncl.PartError, match=r"activation 'broken' .* returned inf"):
+            model.predict(X)
+
+
+def test_a_problem_that_no_part_caused_stays_as_it_is():
+    model = Plain().fit(X)
+    problem = IndexError("elsewhere")
+    assert explained(model, X[0], problem) is problem
+    assert "Plain: its kernel could not learn a row" in str(explained(model, X[0]))
+
+
+class Plain(ncl.Model):
+    """A model of parts of ccmem alone."""
 
 
 def test_nan_of_a_rate():

@@ -185,6 +185,7 @@ def test_vigilance_and_labels_may_leave_no_winner() -> None:
     assert settings.best[0] == 1
     assert plain(ncl.vigilant)(state, settings, 1) == 0  # exactly the vigilance
     assert plain(ncl.vigilant)(state, settings, 0) == 0
+    assert plain(ncl.vigilant)(state, settings._replace(vigilance=0.4), 1) == 1
     assert plain(ncl.fuzzy_vigilant)(state, settings, 3) == 1
     assert settings.best[0] == 2  # exactly the vigilance is a match
     assert plain(ncl.fuzzy_vigilant)(state, settings, 1) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ccmem.base.labelled import LabelledUnits
 from ccmem.core.parameters import Rule
 from ccmem.core.typing import FloatArray, IntArray
@@ -14,7 +16,8 @@ from ccmem.ncl.parts import PLACES
 class LabelledMemory(Model):
     """Memory of a :class:`Classifier`: a model whose kernel receives label codes with the rows."""
 
-    _codes_of_row: tuple[IntArray, ...] = ()
+    _codes_of_row: tuple[IntArray, ...] = (np.full(1, -1),)
+    """Codes of the rows that are learned; before the first, a row without a label."""
 
     def _learn_labelled(self, X: FloatArray, codes: IntArray) -> IntArray:
         """Learn rows with labels; return the unit that learned each row, or -1."""

@@ -204,6 +204,24 @@ def _check_last(state: Any, place: Any, name: str, last: int) -> None:
                 unpack(state, {})
 
 
+def test_a_random_state_has_numbers_of_at_most_128_bits() -> None:
+    state: Any = pack(np.random.default_rng(0), "", {})
+    inside = state["$generator"]["state"]
+    for number, fits in ((2**128 - 1, True), (2**128, False), (-1, False)):
+        inside["state"] = number
+        if fits:
+            assert unpack(state, {}).bit_generator.state["state"]["state"] == number
+        else:
+            with pytest.raises(ValueError, match="random state is damaged"):
+                unpack(state, {})
+
+
+@pytest.mark.parametrize("value", [{"$float": "1.5"}, {"$tuple": "inf"}, {"$strings": "nan"}, {"$float": 1.5}])
+def test_a_tag_holds_only_what_it_says(value: Any) -> None:
+    with pytest.raises(ValueError, match="unknown or holds the wrong thing"):
+        unpack(value, {})
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has neither")
 def test_a_lock_is_a_file_of_ours_or_it_is_refused(tmp_path: Path) -> None:
     others, name = tmp_path / "poetry.lock", lock_name(tmp_path / "poetry")

@@ -91,6 +91,7 @@ WRONG = {
     "other shape parameter": (lambda d, a, m: _memory(d)["parameters"].update(n_slots=1), "recalls is not"),
     "pointer beyond blocks": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(pointer=4), "block 4 of 2"),
     "negative pointer": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(pointer=-1), "counters are damaged"),
+    "counter too large": (lambda d, a, m: _memory(d)["fitted"]["counters"].update(seen=2**62), "counters are damaged"),
     "more blocks than room": (
         lambda d, a, m: _memory(d)["fitted"]["counters"].update(blocks=9, units=18),
         "do not fit",
