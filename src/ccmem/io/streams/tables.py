@@ -276,14 +276,11 @@ def _explain(
 
 
 def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
-    """Return columns as a matrix, written in tiles of eight columns and some rows that fit the cache."""
+    """Return columns as a matrix."""
     X: FloatArray = np.empty((n_rows, len(columns)), dtype)
-    rows = 512 if len(columns) <= 256 else max(n_rows, 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, n_rows, rows):
-            stop = start + rows
-            for i in range(0, len(columns), 8):
-                X[start:stop, i : i + 8] = np.array([column[start:stop] for column in columns[i : i + 8]]).T
+        for place, column in enumerate(columns):
+            X[:, place] = column
     return X
 
 
