@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
+from ccmem.core.events import event_of, line_of
 from ccmem.io.streams.drift import drifting_sensors
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.metrics.events import score_events
-from ccmem.models._blocks import event_of, line_of
 from ccmem.models.adaptive import model
 from ccmem.models.adaptive import state as names
 from ccmem.models.adaptive.coordinates import INVERSE, VARIANCE, set_inverse

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ccmem.core.codes import EVIDENCE_UNIT
 from ccmem.core.times import format_time
 
 BLOCK_KINDS = ("new_block", "recall")
+EVENT_KINDS = (*BLOCK_KINDS, "column_lost", "column_back")
+"""Kinds of events, in the order of their codes in :mod:`ccmem.core.codes`."""
 
 
 class Event(NamedTuple):
@@ -71,3 +74,19 @@ class Event(NamedTuple):
             return f"column {self.column} {self.kind.removeprefix('column_')} at {place} (since {since})"
         what = "new block" if self.kind == "new_block" else "recall of block"
         return f"{what} {self.to_block} at {place}, from block {self.from_block} (since {since})"
+
+
+def event_of(line: list[int]) -> Event:
+    """Return the event of a journal line: kind, step, block left (or column), current block, remaining fields."""
+    kind, step, origin, block, count, uncertainty, evidence = line
+    if kind < len(BLOCK_KINDS):
+        return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty, evidence=evidence / EVIDENCE_UNIT)
+    return Event(EVENT_KINDS[kind], step, block, block, count, uncertainty, column=origin)
+
+
+def line_of(event: Event) -> list[int]:
+    """Return the journal line of an event, the inverse of :func:`event_of`."""
+    origin = event.from_block if event.changes_block else event.column
+    evidence = round(EVIDENCE_UNIT * event.evidence)
+    kind = EVENT_KINDS.index(event.kind)
+    return [kind, event.step, origin, event.to_block, event.count, event.uncertainty, evidence]

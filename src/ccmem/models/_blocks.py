@@ -17,8 +17,7 @@ import numpy as np
 
 from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.core.clock import Clock
-from ccmem.core.codes import EVIDENCE_UNIT
-from ccmem.core.events import BLOCK_KINDS, Event
+from ccmem.core.events import BLOCK_KINDS, EVENT_KINDS, Event, event_of, line_of
 from ccmem.core.locking import guard_of, reading
 from ccmem.core.state import JOURNAL_COLUMNS, OWN, SEEN
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
@@ -30,27 +29,9 @@ BLOCKS, POINTER, ALARM = OWN, OWN + 1, OWN + 2
 """Indices into ``counters`` of every block memory: number of blocks, current block, alarm count."""
 EVENT_HISTORY = 10_000
 """Number of latest events that a memory keeps."""
-EVENT_KINDS = (*BLOCK_KINDS, "column_lost", "column_back")
-"""Kinds of events, in the order of their codes in :mod:`ccmem.core.codes`."""
 LONGEST_NAME = 80
 _assigning = threading.Lock()
 """Lock for adding a name or a listener, separate from the learning lock so that neither waits for a chunk."""
-
-
-def event_of(line: list[int]) -> Event:
-    """Return the event of a journal line: kind, step, block left (or column), current block, remaining fields."""
-    kind, step, origin, block, count, uncertainty, evidence = line
-    if kind < len(BLOCK_KINDS):
-        return Event(EVENT_KINDS[kind], step, origin, block, count, uncertainty, evidence=evidence / EVIDENCE_UNIT)
-    return Event(EVENT_KINDS[kind], step, block, block, count, uncertainty, column=origin)
-
-
-def line_of(event: Event) -> list[int]:
-    """Return the journal line of an event, the inverse of :func:`event_of`."""
-    origin = event.from_block if event.changes_block else event.column
-    evidence = round(EVIDENCE_UNIT * event.evidence)
-    kind = EVENT_KINDS.index(event.kind)
-    return [kind, event.step, origin, event.to_block, event.count, event.uncertainty, evidence]
 
 
 class BlockMemory(CompetitiveMemory):

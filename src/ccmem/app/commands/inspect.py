@@ -13,14 +13,10 @@ from typing import Any
 import numpy as np
 
 from ccmem.app.commands._inspect_text import score_text, text_of
-from ccmem.core.codes import EVIDENCE_UNIT
+from ccmem.core.events import event_of
 from ccmem.core.times import format_time
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint
 from ccmem.metrics.events import score_events
-
-_KINDS = ("new_block", "recall", "column_lost", "column_back")
-_OF_BLOCKS = 2
-"""Number of kinds (the first in ``_KINDS``) that change the block in use; the other kinds store a column instead."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -139,7 +135,8 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         for entry, row in zip(blocks, counts, strict=True):
             order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
             entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
-    events = [_event(*line) for line in fitted["events"].tolist()]
+    journal = map(event_of, fitted["events"].tolist())
+    events = [event.record() | {"onset": event.onset} for event in journal]
     if "times" in fitted:
         for event, pair in zip(events, fitted["times"]["events"].tolist(), strict=True):
             event["time"], event["onset_time"] = (None if time != time else time for time in pair)
@@ -216,13 +213,3 @@ def _windows(layer: Any) -> dict[str, Any] | None:
     rows = fitted.get("window_")
     hop = None if rows is None else min(rows, layer["parameters"]["hop"] or max(1, rows // HOPS))
     return {"layer": layer["class"], "rows": rows, "hop": hop}
-
-
-def _event(
-    kind: int, step: int, origin: int, target: int, count: int, uncertainty: int = 0, evidence: int = 0
-) -> dict[str, Any]:
-    """Return an event of a checkpoint as a dictionary."""
-    column = {} if kind < _OF_BLOCKS else {"column": origin}
-    record = {"kind": _KINDS[kind], "step": step, "from_block": target if column else origin, "to_block": target}
-    record |= {**column, "count": count, "onset": max(0, step - count + 1), "uncertainty": uncertainty}
-    return record | ({"evidence": evidence / EVIDENCE_UNIT} if evidence else {})

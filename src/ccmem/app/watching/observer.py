@@ -18,8 +18,8 @@ from ccmem.app.watching.history import PeakTrace, RowsAround, Visits
 from ccmem.app.watching.signals import Signals
 from ccmem.base.images import image_shape
 from ccmem.base.memory import CompetitiveMemory
-from ccmem.core.events import Event
-from ccmem.models._blocks import EVENT_HISTORY, EVENT_KINDS, BlockMemory
+from ccmem.core.events import EVENT_KINDS, Event
+from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 
 LOOK_SECONDS = 0.2
 LEAST_PAUSES = 150

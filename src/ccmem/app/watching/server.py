@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ccmem.app.watching.observer import Observer
+from ccmem.core.events import EVENT_KINDS
 
 HOST = "127.0.0.1"
 MOST_STREAMS = 24
@@ -254,7 +255,7 @@ def metrics_text(memory: Any, title: str, noticed: float = 0.0, now: float | Non
     lines += ["# TYPE ccmem_current_block gauge", "# HELP ccmem_current_block Number of the block in use."]
     lines.append(f'ccmem_current_block{{{label},name="{_quoted(name)}"}} {block}')
     lines += ["# TYPE ccmem_events counter", "# HELP ccmem_events Events by kind, of those that the memory keeps."]
-    for kind in ("new_block", "recall", "column_lost", "column_back"):
+    for kind in EVENT_KINDS:
         count = sum(event.kind == kind for event in events)
         lines.append(f'ccmem_events_total{{{label},kind="{kind}"}} {count}')
     dated = bool(events) and events[-1].time is not None
