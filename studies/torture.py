@@ -158,7 +158,7 @@ def killed_fleet(rng: random.Random, folder: Path) -> None:
     from pyarrow import parquet
 
     from ccmem.app.commands import fleet
-    from ccmem.app.pages_more import add_options
+    from ccmem.app.options import add_options
     from ccmem.fleet import local
     from ccmem.fleet.local import in_turn
 

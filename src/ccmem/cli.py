@@ -16,8 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ccmem import __version__
-from ccmem.app.options import Help
-from ccmem.app.pages_more import add_options
+from ccmem.app.options import Help, add_options
 from ccmem.app.stopping import Ended
 from ccmem.core.terminal import printable
 
@@ -34,7 +33,7 @@ COMMANDS = {
     "reproduce": "run the paper's experiments and print published and measured results side by side",
     "tune": "search for better settings of a model on a validation split, never on test data",
 }
-"""Subcommand -> one line of help. Its options are a page of ``ccmem.app.options`` or ``ccmem.app.pages_more``, its code
+"""Subcommand -> one line of help. Its options are a page of ``ccmem/app/help`` (see :mod:`ccmem.app.options`), its code
 is ``run(arguments) -> exit code`` in ``ccmem.app.commands.<name>``."""
 
 
