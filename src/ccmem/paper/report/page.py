@@ -4,46 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from ccmem.paper.report.comparison import at_equal_memory, strict_by_budget
 from ccmem.paper.report.tables import VERDICTS, Section, tables
 from ccmem.paper.report.text import headline
 
-STYLE = """
-:root { color-scheme: light; --line: #e2e8f0; --soft: #f7fafc; --text: #1a202c; --dim: #4a5568; }
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--text); max-width: 68rem; margin: 2rem auto; }
-body { padding: 0 1rem; }
-h1 { font-size: 1.7rem; } h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); padding-bottom: .3rem; }
-h3 { margin-top: 2rem; } p.note, figcaption, .dim { color: var(--dim); font-size: .92rem; }
-p.verdict { font-size: 1.15rem; font-weight: 600; }
-nav a { margin-right: 1.2rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .8rem 0; }
-th, td { text-align: left; padding: .28rem .55rem .28rem .3rem; border-bottom: 1px solid var(--line); }
-th, td { white-space: nowrap; }
-th { background: var(--soft); } tr.first td { border-top: 2px solid var(--line); }
-td.verified, td.better { color: #22763c; } td.missed { color: #b83232; font-weight: 600; }
-figure { margin: 1.6rem 0; overflow-x: auto; } img { max-width: 100%; height: auto; }
-@media (max-width: 40rem) { img.wide { max-width: 40rem; } }
-pre { background: var(--soft); padding: .8rem; overflow-x: auto; font-size: .82rem; }
-details { margin: 1rem 0; } summary { cursor: pointer; }
-"""
-
 WIDE = 900
 """Pixels beyond which a picture is not shrunk to the width of a phone, but scrolled."""
-
-PROTOCOLS_TEXT = """
-<p>There are two protocols; do not mix their figures. <b>paper</b>: the published tables. All tasks share two labels
-(first or second class of the pair), conformity is measured with the task known, and a gated network routes the whole
-test pool of a task at once. <b>strict</b>: all classes compete, each sample is routed separately, and tasks are
-unknown; there are no published figures. For ACC, FMI, ARI and V-M larger is better; BWT is best at zero or above.</p>
-<p>Verdicts: <b>verified</b> means within the tolerance of the printed mean, <b>better</b> outside the tolerance but
-better, where this is accepted, and <b>missed</b> neither. Rows that the paper quotes and that were not run are
-marked.</p>
-"""
 
 COMPARISON_TEXT = """
 <p class="note">Floats held between samples: weights, exemplars, prototypes, statistics, optimizer state. Learners that
@@ -59,19 +31,11 @@ def page(
 ) -> str:
     """Return the report as HTML; ``figures`` holds (caption, PNG) per data set."""
     links = "".join(f'<a href="#{name}">{escape(result["dataset"]["title"])}</a>' for name, result in results.items())
+    sections = "\n".join(_section(name, result, figures.get(name, ())) for name, result in results.items())
     took = f" It took {seconds:.0f} s." if seconds is not None else ""
-    parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>ccmem: the paper's experiments</title><style>{STYLE}</style></head><body>",
-        "<h1>Continual competitive memory: the paper's tables beside ours</h1>",
-        f'<p class="dim">Made by <code>{escape(command)}</code>.{took}</p><nav>{links}'
-        '<a href="#reading">How to read the tables</a></nav>',
-    ]
-    for name, result in results.items():
-        parts.append(_section(name, result, figures.get(name, ())))
-    parts.append(f'<h2 id="reading">How to read the tables</h2>{PROTOCOLS_TEXT}')
-    return "\n".join([*parts, "</body></html>\n"])
+    parts = {"command": escape(command), "took": took, "links": links, "sections": sections}
+    frame = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], frame)
 
 
 def _section(name: str, result: Mapping[str, Any], figures: Sequence[tuple[str, bytes]]) -> str:
