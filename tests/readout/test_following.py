@@ -194,6 +194,28 @@ def test_priors_follow_the_stream_and_previous_labels_count_on_request():
         DiscriminantClassifier(autoregressive=True).partial_fit(np.eye(40), np.arange(40) % 2)
 
 
+def test_priors_are_those_that_predicted_the_latest_rows():
+    """A class is rare in the first 3,000 rows, and as frequent as the other one in the next 1,500."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(4500) < np.repeat([0.05, 0.5], [3000, 1500])).astype(int)
+    X = rng.normal(size=(4500, 3)) + y[:, None]
+    right = {p: right_answers(DiscriminantClassifier(priors=p), X, y) for p in ("auto", "all", "equal")}
+    before, after = (
+        {p: answers[part].mean() for p, answers in right.items()} for part in np.split(np.arange(4500), [3000])
+    )
+    assert before["all"] - 0.005 < before["auto"] > before["equal"] + 0.05
+    assert after["equal"] - 0.02 < after["auto"] > after["all"] + 0.01
+
+
+def test_a_class_that_comes_last_does_not_choose_the_priors():
+    rng = np.random.default_rng(0)
+    y = (rng.random(2000) < 0.05).astype(int)
+    X = rng.normal(size=(2000, 3)) + y[:, None]
+    order = np.argsort(y[:1500], kind="stable")
+    auto, equal = (DiscriminantClassifier(priors=p).fit(X[order], y[order]) for p in ("auto", "equal"))
+    assert np.mean(auto.predict(X[1500:]) == y[1500:]) > 0.05 + np.mean(equal.predict(X[1500:]) == y[1500:])
+
+
 def test_probabilities_are_calibrated():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=4000)

@@ -16,16 +16,13 @@ from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.neighbours import FARTHEST, NEIGHBOURS, keep_row, neighbour_scores
+from ccmem.kernels.priors import AUTO, LEAST_RUN, PREVIOUS, PRIOR_FADE, log_prior, next_lead, relate
 
 SHORT, LONG, USE, LOG_TEMPERATURE, PRECISION = range(5)
 """Rows of ``forecasters``: decaying sums of log likelihood (short and long), decaying sum of weights, logarithm of the
 temperature, and its precision (decaying sum of the curvature of the log loss). The last column is the neighbours."""
 SHORT_FADE, LONG_FADE, USE_FADE = 0.9, 0.99, 0.9999
 """Decay factors per row of the first three rows of ``forecasters``."""
-PRIOR_FADE = 0.998
-"""Decay factor per row of the counts behind class priors, a memory of about 500 rows."""
-PSEUDO_COUNT = 20.0
-"""Rows added to every class before frequencies among all rows become priors: few rows say little about them."""
 LEAST_SHARE = 0.02
 """Fraction of a uniform forecast mixed into every forecast before its log loss, so that one row cannot veto."""
 CERTAINTY_FADE = 0.99
@@ -34,10 +31,9 @@ TYPICAL_FADE = 0.995
 """Decay factor per row of the mean and variance of log distances to the row's own class."""
 ARCHIVE_EVERY = 256
 """Number of labelled rows after which :func:`run` returns, so that the caller may archive a forecaster."""
-EQUAL, STREAM, PREVIOUS, COUNTS = 0, 1, 2, 3
-"""Class priors: uniform; recent frequencies; recent frequencies after the previous label; all frequencies."""
-SEEN, TAUGHT, LAST, ARCHIVE = 0, 1, 2, 3
-"""Indices into ``counters``: rows seen, rows with a label, code of the last label, archived forecasters."""
+SEEN, TAUGHT, LAST, ARCHIVE, RUN = range(5)
+"""Indices into ``counters``: rows seen, rows with a label, code of the last label, archived forecasters, and labelled
+rows since another label."""
 TILE = 16
 """Number of matrices factored together, small enough for the first-level cache."""
 EARLY = 64
@@ -249,7 +245,7 @@ def scratch_of(thread: int, d: int, n_classes: int, most: int, n_kept: int) -> t
     """
     shapes = (
         (d, most * n_classes), most * n_classes, n_kept, (n_classes, NEIGHBOURS), n_classes, n_classes, n_classes,
-        most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
+        (3, n_classes), most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
     )  # fmt: skip
     return np.empty(n_classes, np.int64), tuple(np.empty(shape) for shape in shapes)
 
@@ -272,6 +268,7 @@ def run(
     log_dets: FloatArray,
     forecasters: FloatArray,
     typical: FloatArray,
+    lead: FloatArray,
     tables: FloatArray,
     kept: FloatArray,
     kept_labels: IntArray,
@@ -290,7 +287,7 @@ def run(
     d, n_classes = means.shape[0], counts.shape[0]
     n_live, most = rates.shape[0], forecasters.shape[1] - 1
     learning = codes.shape[0] > 0
-    rest, distances, far, near, p, scores, priors, shares, tile, work, step = scratch
+    rest, distances, far, near, p, scores, priors, ratios, shares, tile, work, step = scratch
     for r in range(start, X.shape[0]):
         own = UNLABELED
         if learning:
@@ -303,11 +300,7 @@ def run(
         n, known = n_live + counters[ARCHIVE], 0
         for c in range(n_classes):
             known += counts[c] > 0
-            priors[c] = 0.0 if counts[c] > 0 else -np.inf
-            if mode == COUNTS and counts[c] > 0:
-                priors[c] = math.log(counts[c] + PSEUDO_COUNT)
-            elif mode != EQUAL and counts[c] > 0:
-                priors[c] = math.log(tables[counters[LAST] + 1 if mode == PREVIOUS else 0, c] + 0.5)
+            priors[c] = log_prior(mode, counts[c], tables[counters[LAST] + 1 if mode == PREVIOUS else 0, c])
         if not learning or (known > 1 and counts[own] > 0):
             # Forecasters are weighted by their latest log likelihoods; the neighbours are forecaster ``most``.
             top, total, best = forecasters[SHORT, most], 0.0, 0
@@ -319,6 +312,9 @@ def run(
             for e in range(most + 1):
                 shares[e] = math.exp(forecasters[SHORT, e] - top) if e < n or e == most else 0.0
                 total += shares[e]
+            trust = 1.0 / (1.0 + math.exp(-lead[0]))
+            for c in range(n_classes):
+                ratios[1, c] = ratios[2, c] = 0.0
             k = 0
             for i in range(d):
                 step[i] = 1.0 / _variance(i, k, 0, weights, means, pooled, 1.0)
@@ -343,6 +339,12 @@ def run(
                         square = square if square < FARTHEST else FARTHEST
                         scores[c] = -0.5 * (square + log_dets[e * n_classes + c])
                 _soften(scores, t, priors, p)
+                if mode == AUTO:
+                    relate(p, counts, ratios[0])
+                    for c in range(n_classes):
+                        ratios[1, c] += shares[e] * p[c]
+                        ratios[2, c] += shares[e] * p[c] * ratios[0, c]
+                        p[c] *= 1.0 + trust * (ratios[0, c] - 1.0)
                 if not learning:
                     for c in range(n_classes):
                         out[r, c] += shares[e] * p[c]
@@ -355,6 +357,10 @@ def run(
                 forecasters[USE, e] = USE_FADE * forecasters[USE, e] + shares[e] / total
                 if e == best and log_dets[e * n_classes + own] < np.inf:
                     _note_distance(distances[e * n_classes + own], typical)
+            if learning and mode == AUTO:
+                run = counters[RUN] if counters[LAST] == own else 0
+                if (counts[own] / counters[TAUGHT]) ** run >= LEAST_RUN:
+                    lead[0] = next_lead(lead[0], own, ratios)
         if not learning:
             total = 0.0
             for c in range(n_classes):
@@ -369,6 +375,7 @@ def run(
         tables[0, own] += 1.0
         tables[counters[LAST] + 1, own] += 1.0 if counters[LAST] >= 0 else 0.0
         keep_row(x, own, counters[TAUGHT], kept, kept_labels, sizes)
+        counters[RUN] = 1 + (counters[RUN] if counters[LAST] == own else 0)
         counters[LAST] = own
         counters[TAUGHT] += 1
         for e in range(n_live):

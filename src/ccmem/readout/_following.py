@@ -11,9 +11,10 @@ forecasters. A forecaster's weight is the exponential of its log likelihood, sum
     p(x)   = sum over forecasters of weight times softmax(u / T + log prior)
 
 W is the shared covariance, A_c the covariance of class c, T a temperature that each forecaster learns. The ridge is
-relative to the variance of each column, so results do not depend on units. Every 256 rows a copy of the 100-row
-forecaster is archived, unless an archived copy predicts equally well. When a concept returns, the forecasts of its copy
-identify it within a few rows.
+relative to the variance of each column, so results do not depend on units. Forecasts with equal priors and with class
+frequencies are mixed by the number of latest rows that only one of the two predicted (:mod:`ccmem.kernels.priors`).
+Every 256 rows a copy of the 100-row forecaster is archived, unless an archived copy predicts equally well. When a
+concept returns, the forecasts of its copy identify it within a few rows.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels import discriminant as kernels
 from ccmem.kernels.discriminant import ARCHIVE, ARCHIVE_EVERY, LAST, LOG_TEMPERATURE, LONG, SHORT, TAUGHT, USE
 from ccmem.kernels.neighbours import CODE
+from ccmem.kernels.priors import MOST_LEAD
 from ccmem.readout._saved import checked_arrays
 
 WINDOWS = (np.inf, 500.0, 100.0, 20.0)
@@ -72,6 +74,8 @@ class Following(NamedTuple):
     """Evidence, use and temperature of every forecaster, the neighbours last; see :mod:`ccmem.kernels.discriminant`."""
     typical: FloatArray
     """Weight, mean and variance of the log distance between a row and the mean of its class."""
+    lead: FloatArray
+    """Latest rows that class frequencies as priors predicted and equal priors did not, less the opposite."""
     tables: FloatArray
     """Exponentially weighted label counts: overall, then conditional on the previous label."""
     kept: FloatArray
@@ -88,7 +92,7 @@ class Following(NamedTuple):
     @staticmethod
     def counter_names() -> tuple[str, ...]:
         """Return the names of the entries of ``counters``."""
-        return ("seen", "taught", "last", "archive")
+        return ("seen", "taught", "last", "archive", "run")
 
     @classmethod
     def new(cls, d: int, n_axes: int, buffer_rows: int) -> Self:
@@ -104,10 +108,11 @@ class Following(NamedTuple):
             log_dets=np.zeros((n, 0)),
             forecasters=np.zeros((5, n + 1)),
             typical=np.zeros(3),
+            lead=np.zeros(1),
             tables=np.zeros((1, 0)),
             kept=np.zeros((d, KEPT_ROWS)),
             kept_labels=np.stack([np.full(KEPT_ROWS, -1), np.zeros(KEPT_ROWS, np.int64)]),
-            counters=np.array([0, 0, -1, 0]),
+            counters=np.array([0, 0, -1, 0, 0]),
         )
 
     def with_classes(self, places: IntArray, n_classes: int) -> Self:
@@ -194,6 +199,7 @@ class Following(NamedTuple):
             self.log_dets.reshape(-1),
             self.forecasters,
             self.typical,
+            self.lead,
             self.tables,
             self.kept,
             self.kept_labels,
@@ -236,8 +242,8 @@ class Following(NamedTuple):
         """Return the state in ``fields``; raise ValueError if learning cannot produce such a state."""
         state = cls(**checked_arrays(name, fields, empty._asdict(), may_be_infinite=("log_dets",)))
         n_classes = len(state.counts)
-        seen, taught, last, archive = state.counters.tolist()
-        if not (0 <= taught <= seen and -1 <= last < n_classes and 0 <= archive <= ARCHIVE_SIZE):
+        seen, taught, last, archive, run = state.counters.tolist()
+        if not (0 <= taught <= seen and -1 <= last < n_classes and 0 <= archive <= ARCHIVE_SIZE and 0 <= run <= taught):
             raise ValueError(f"{name}: its counters are damaged")
         if state.counts.min(initial=0) < 0 or state.counts.sum() != taught or (taught > 0) != (last >= 0):
             raise ValueError(f"{name}: its counts do not add up")
@@ -249,7 +255,12 @@ class Following(NamedTuple):
         if not (state.factors[diagonal][:, : len(WINDOWS) + archive] > 0).all():
             raise ValueError(f"{name}: its covariances have negative variances")
         record = state.forecasters
-        if abs(record[LOG_TEMPERATURE:]).max() > 1e9 or record[: LONG + 1].max() > 0 or state.tables.min(initial=0) < 0:
+        if (
+            abs(record[LOG_TEMPERATURE:]).max() > 1e9
+            or abs(state.lead[0]) > MOST_LEAD
+            or record[: LONG + 1].max() > 0
+            or state.tables.min(initial=0) < 0
+        ):
             raise ValueError(f"{name}: its evidence is damaged")
         codes, ages = state.kept_labels[:, : min(taught, KEPT_ROWS)]
         if codes.size and not (

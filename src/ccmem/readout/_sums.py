@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.discriminant import EQUAL, PSEUDO_COUNT
+from ccmem.kernels.priors import EQUAL, PSEUDO_COUNT
 from ccmem.models.adaptive.coordinates import EMPTY, FEW_COLUMNS, SHARED_UNIT
 from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays

@@ -41,7 +41,7 @@ from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, undone_on_error
-from ccmem.kernels.discriminant import COUNTS, EQUAL, PREVIOUS, STREAM
+from ccmem.kernels.priors import AUTO, COUNTS, EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
 from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._following import Following, Settings
@@ -51,6 +51,7 @@ from ccmem.readout._sums import TAUGHT, Sums
 
 FEW_COLUMNS = 32
 """Largest number of columns for which forgetting is chosen by evidence; each row then costs d^3 / 6 steps per class."""
+_PRIORS: dict[str, int] = {"auto": AUTO, "all": COUNTS, "stream": STREAM, "equal": EQUAL}
 _LARGEST = 1e70
 """Largest absolute value allowed with few columns: its fourth power is still finite."""
 
@@ -79,9 +80,11 @@ class DiscriminantClassifier(CountingClassifier):
         are slower.
     forgetting : "auto" or "none", default="auto"
         "auto" tracks drift if columns are few; "none" always keeps one set of running sums.
-    priors : "all", "stream" or "equal", default="all"
-        Class priors: frequencies among all rows learned, which do not depend on their order; recent frequencies (with
-        forgetting="none" or many columns: also of all rows); or equal priors, so that rare classes are not missed.
+    priors : "auto", "all", "stream" or "equal", default="auto"
+        Class priors. "all": frequencies among all rows learned, which do not depend on their order. "equal": equal
+        priors, so that rare classes are not missed. "stream": recent frequencies. "auto": "all" or "equal", by the
+        number of the latest 500 rows that each predicts. With forgetting="none" or many columns, "auto" and "stream"
+        are "all".
     autoregressive : bool, default=False
         True to condition the priors on the previous label: recent frequencies after that label. For streams whose
         labels arrive before the next row is predicted; needs forgetting.
@@ -104,7 +107,7 @@ class DiscriminantClassifier(CountingClassifier):
         "ridge": number(0.0, open_below=True, open_above=True),
         "buffer_rows": integer(1),
         "forgetting": choice("auto", "none"),
-        "priors": choice("all", "stream", "equal"),
+        "priors": choice(*_PRIORS),
         "autoregressive": boolean(),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
@@ -121,7 +124,7 @@ class DiscriminantClassifier(CountingClassifier):
         ridge: float = 0.02,
         buffer_rows: int = 64,
         forgetting: str = "auto",
-        priors: str = "all",
+        priors: str = "auto",
         autoregressive: bool = False,
         unlabeled: Any = None,
     ) -> None:
@@ -171,7 +174,7 @@ class DiscriminantClassifier(CountingClassifier):
         self._state.learn(rows, codes, self._settings())
 
     def _settings(self) -> Settings:
-        priors = PREVIOUS if self.autoregressive else {"all": COUNTS, "stream": STREAM, "equal": EQUAL}[self.priors]
+        priors = PREVIOUS if self.autoregressive else _PRIORS[self.priors]
         return Settings(float(self.own_share), float(self.ridge), int(self.n_axes), priors)
 
     def _check_settings(self) -> None:
