@@ -71,9 +71,10 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/app/commands/test_hostile.py", "tests/core/test_locking.py", "tests/paper/datasets"),
     ),
     "adaptive": (
-        ("models.adaptive.kernels", "models.adaptive.hot", "models.adaptive.evidence", "models.adaptive.units",
-         "models.adaptive.cold", "models.adaptive.merge", "models.adaptive.coordinates", "models.adaptive.density",
-         "models.adaptive.windows", "models.adaptive.batches", "models.adaptive.nearest"),
+        ("models.adaptive.kernels", "models.adaptive.hot", "models.adaptive.evidence", "models.adaptive.slots",
+         "models.adaptive.cold", "models.adaptive.merge", "models.adaptive.columns", "models.adaptive.density",
+         "models.adaptive.windows", "models.adaptive.batches", "models.adaptive.bound", "models.adaptive.start",
+         "base.normalised"),
         ("tests/models/test_adaptive.py", "tests/models/test_missing.py", EVERY),
     ),
 }  # fmt: skip

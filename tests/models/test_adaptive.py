@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from ccmem import CCM, AdaptiveCCM, ModalClassifier
+from ccmem.base.normalised import INVERSE, VARIANCE
 from ccmem.core.events import event_of, line_of
 from ccmem.io.streams.drift import drifting_sensors
 from ccmem.kernels.jit import JIT_ENABLED
 from ccmem.metrics.events import score_events
 from ccmem.models.adaptive import model
 from ccmem.models.adaptive import state as names
-from ccmem.models.adaptive.coordinates import INVERSE, VARIANCE, set_inverse
+from ccmem.models.adaptive.cold import find_others
+from ccmem.models.adaptive.columns import set_inverse
 from ccmem.models.adaptive.evidence import at_rest, bayes_factor, bayes_factors
-from ccmem.models.adaptive.units import refuses
+from ccmem.models.adaptive.slots import refuses
 from naive.adaptive import naive
 from quick import QuickCCM, memories, task_streams
 from zoo import assert_same, snapshot
@@ -654,7 +656,6 @@ def test_comparing_the_nearest_of_many_blocks_decides_like_comparing_all(monkeyp
     found = []
     for most in (4, 1000):
         monkeypatch.setattr("ccmem.models.adaptive.cold.MOST_COMPARED", most)
-        monkeypatch.setattr("ccmem.models.adaptive.nearest.MOST_COMPARED", most)
         memory = AdaptiveCCM(n_slots=2)
         for chunk in rows:
             memory.partial_fit(chunk)
@@ -671,6 +672,7 @@ def test_spreads_follow_from_all_blocks_whichever_is_in_use() -> None:
         memory.partial_fit(centres[regime] + spreads[regime] * rng.normal(size=(2000, 3)))
         state, options = memory._state, memory._settings()
         anew = state._replace(columns=state.columns.copy(), scratch=np.zeros_like(state.scratch))
+        find_others(anew, options)
         set_inverse(anew, options)
         known = state._replace(columns=state.columns.copy(), scratch=state.scratch.copy())
         set_inverse(known, options)

@@ -259,9 +259,9 @@ class Naive:
             self.judge()
         c[names.KEPT] = min(c[names.KEPT] + 1, names.RING)
         self.ring = self.ring[: names.RING]
-        self.scatter()
 
     def scatter(self) -> None:
+        """Estimate the scatter of rows in the block in use, at the first row of a batch."""
         levels, noise, sway = names.block_values(self.state, int(self.value("POINTER")))
         variance = square = 0.0
         weights = self.columns[2] ** 2 if self.in_columns() else np.ones(levels.shape[1])
@@ -282,7 +282,6 @@ class Naive:
         c[1] = len(self.units)
         self.state.unit_blocks[: len(self.units)] = [unit["block"] for unit in self.units]
         self.state = decide(self.state, self.q)
-        self.scatter()
 
     def place(self, x: Any) -> int:
         """Let a slot learn ``x``; the index of the slot."""
@@ -363,6 +362,8 @@ def naive(X: Any, memory: Any) -> dict[str, Any]:
             twin.first_columns(X[: t + 1])
         elif twin.in_columns():
             twin.wake(x)
+        if t % batch == 0 and c[names.AGE]:
+            twin.scatter()
         if c[names.ALARM]:
             c[names.ALARM] += 1
         elif (x.any() or twin.in_columns()) and not c[names.DOUBT]:

@@ -79,7 +79,7 @@ class CompetitiveMemory(ArrayState):
         """Learn rows of ``X`` in order; return the number learned, fewer than all if the state is full."""
 
     def _decide(self) -> bool | None:
-        """Make the decision for which the kernel stopped, if any; return True if the kernel needs no larger state."""
+        """Make the decision for which the kernel stopped, if any; return True if the kernel then goes on."""
 
     # Learning ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,8 @@ class CompetitiveMemory(ArrayState):
         learn, settings, winner = self.__dict__.get("_single_sample_call") or self._prepare_single_sample(row)
         if learn(self._state, settings, row, winner) == 0:
             return self._learn(row)
-        self._decide()
+        while self._decide():
+            learn(self._state, settings, row[:0], winner)
         if self._state.counters[JOURNALED]:
             return ChunkResult(winner, self._empty_journal(int(self._state.counters[SEEN]) - 1))
         return ChunkResult(winner, _NO_CHANGES)
@@ -232,13 +233,12 @@ class CompetitiveMemory(ArrayState):
         while True:
             kernel = learn or self._learn_kernel  # the kernel may depend on the current size of the memory
             done += kernel(self._state, self._settings(), X[done:], winners[done:])
-            goes_on = self._decide()
-            if self._state.counters[JOURNALED]:
+            goes_on, has_written = self._decide(), self._state.counters[JOURNALED] > 0
+            if has_written:
                 changes.append(self._empty_journal(first_step))
-                goes_on = True  # the journal may have been full
-            if done == len(X):
+            if done == len(X) and not goes_on:
                 break
-            if not goes_on:
+            if not goes_on and not has_written:  # the journal was not full
                 self._grow(X[done])
         for observe in self._observers:
             observe(first_step, X)

@@ -249,9 +249,10 @@ def _gc_paused() -> Iterator[None]:
 def compiled_for(function: Function, *arguments: Any) -> Function:
     """Return the machine code of a kernel for arguments of exactly these types, without type dispatch on each call.
 
-    For a state of a dozen arrays, type dispatch takes longer than learning a sample.
+    For a state of a dozen arrays, type dispatch takes longer than learning a sample. A plain function is returned as it
+    is.
     """
-    return function.compile(tuple(map(numba.typeof, arguments))) if JIT_ENABLED else function  # type: ignore[attr-defined]
+    return function.compile(tuple(map(numba.typeof, arguments))) if isinstance(function, CPUDispatcher) else function
 
 
 def _count_functions(function: Callable[..., Any]) -> int:

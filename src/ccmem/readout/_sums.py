@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
+from ccmem.base.normalised import EMPTY, share_unit
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.priors import EQUAL, PSEUDO_COUNT
-from ccmem.models.adaptive.coordinates import EMPTY, FEW_COLUMNS, SHARED_UNIT
 from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays
 from ccmem.readout.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
@@ -246,12 +246,6 @@ class Sums(NamedTuple):
         if (state.scatter[diagonal(state.buffer.shape[1])] < 0).any():
             raise ValueError(f"{name}: its scatter has negative variances")
         return state
-
-
-def share_unit(sizes: FloatArray) -> bool:
-    """Return True if columns share a unit, as pixels do, judged by the spread of their largest magnitudes."""
-    logarithms = np.log10(sizes[sizes > 0])
-    return len(sizes) >= FEW_COLUMNS and (not len(logarithms) or float(logarithms.std()) < SHARED_UNIT)
 
 
 def largest_axes(rows: FloatArray, axes: FloatArray) -> None:

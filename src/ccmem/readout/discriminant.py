@@ -17,7 +17,7 @@ B^-1 m_c and n_axes others per class. Rows wait in a buffer, and predictions use
 ``buffer_rows`` rows wait, and of every class at most an eighth of the number of its rows in the sums. Priors are
 multiplied to p_c. T is learned online: from time to time rows are scored before they are learned, and T moves towards
 the minimum of their log loss. The diagonal of W is used where columns do not share a unit
-(:mod:`ccmem.models.adaptive.coordinates`). A class of one sample has the shared covariance; if all variances are 0, the
+(:mod:`ccmem.base.normalised`). A class of one sample has the shared covariance; if all variances are 0, the
 nearest mean wins. This is regularised discriminant analysis (Friedman, 1989) with low-rank class covariances; it
 involves no competition.
 

@@ -8,7 +8,7 @@ With several winners, each of the K best units that have votes adds its shares o
 
     (d_best / d)^s,   d = 1 - similarity, or distance squared,   s = 8,
 
-which is scale-free. For columns in units of their spread, s = 2 (:mod:`ccmem.models.adaptive.coordinates`). Shares are
+which is scale-free. For columns in units of their spread, s = 2 (:mod:`ccmem.base.normalised`). Shares are
 used instead of counts, so that units with many wins do not get more weight.
 """
 

@@ -1,11 +1,17 @@
 """CCM without thresholds: one statistic decides whether a stream has changed, returned or begun something new.
 
-    constants   the fifteen constants of the rule      model     the estimator
-    evidence    the statistic (compiled)               cold      once per alarm: new block, recall, onset (numpy)
-    batches     sums of rows, features (compiled)      missing   gaps: counts, similarity of what is there (numpy)
-    hot         windows and learning (compiled)        merge     shards of one stream become one memory (numpy)
-    units       slots and their merging (compiled)     state     arrays and the names of their rows
-    kernels     loops over rows (compiled)             windows   windows of batches against blocks (compiled)
+    model       the estimator                          constants   the fifteen constants of the rule
+    state       arrays and the names of their rows     checks      of a loaded state
+
+Compiled, per row or batch:                            Numpy, once per decision, merge or prediction:
+
+    kernels     loops over rows                        start       first batches, lost columns, coordinates
+    batches     sums of rows, features                 cold        new block, recall, onset
+    evidence    the statistic                          bound       units that ``max_units`` merges
+    windows     windows of batches against blocks      merge       shards of one stream become one memory
+    hot         tests and learning of a batch          density     blocks of similar direction
+    columns     centre and spread of columns
+    slots       competition in the block in use
 
 docs/adaptive_rule.md describes the rule on one page.
 """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ccmem.base.normalised import INVERSE
 from ccmem.core.state import UNITS
 from ccmem.models.adaptive import state as s
-from ccmem.models.adaptive.coordinates import DIRECTIONS, INVERSE
 from ccmem.models.adaptive.state import AdaptiveState
 
 
@@ -34,5 +34,5 @@ def check_state(state: AdaptiveState, n_slots: int, bound: int | None, batch: in
         raise ValueError("its blocks have impossible ages")
     if state.gaps.size and state.gaps[:4].min() < 0:
         raise ValueError("its counts of missing readings are damaged")
-    if counters[s.COORDINATES] > DIRECTIONS or state.columns[INVERSE].min() < 0:
+    if counters[s.COORDINATES] > s.DIRECTIONS or state.columns[INVERSE].min() < 0:
         raise ValueError("its coordinates are damaged")

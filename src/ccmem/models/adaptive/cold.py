@@ -18,8 +18,7 @@ from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.models.adaptive import state as s
-from ccmem.models.adaptive.coordinates import COLUMNS, scatter_of
-from ccmem.models.adaptive.nearest import MOST_COMPARED, nearest_blocks, rank_blocks
+from ccmem.models.adaptive.start import choose_coordinates, report_columns, start_columns
 from ccmem.models.adaptive.windows import TIE, compare
 
 NewLevel = Callable[[int], float]
@@ -27,35 +26,51 @@ NewLevel = Callable[[int], float]
 
 MOST_EVIDENCE = 50.0
 """Cap on reported evidence, in multiples of the threshold."""
+MOST_COMPARED = 64
+"""Number of blocks that are compared if there are more than twice as many: comparing all would take most of the time.
+"""
+_MOST_APART = 1e6
+"""Cap on the squared z-score of one feature in the rank of a block, so that one feature does not decide alone."""
 _SAME_LEVEL = 9.0
 """Squared z-score beyond which a feature of a recalled block starts at its new level instead of a shrunken one."""
 
 
 def decide(state: Any, settings: Any) -> Any:
-    """Take the decision that the kernel requests in ``counters[s.STATUS]``; return the state, grown if necessary."""
-    counters = state.counters
-    status = int(counters[s.STATUS])
+    """Take the decision that the kernel requests in ``counters[STATUS]``; return the state, grown if necessary."""
+    status = int(state.counters[s.STATUS])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if status == s.RETURNING:
-            return _return(state, settings)
-        if status == s.ALARMED:
-            counters[s.BEGAN], counters[s.UNCERTAIN] = _onset(state, settings)
-        fresh = int(counters[s.FRESH])
-        if fresh < settings.decide_after:
-            return state
-        batches = latest(state, min(fresh, s.RING))
-        own = int(counters[s.POINTER])
-        found, new = fits_nearest(state, settings, batches, own)
-        best = int(np.argmin(found))
-        is_new = found[best] > settings.threshold or (best != own and new(best) > settings.threshold)
-        if best == own and (found[own] <= 0.0 or _is_full(state, settings)):
-            enter(state, settings, own, batches)
-        elif (is_new and not _is_full(state, settings)) or (best == own and fresh >= s.RING):
-            state = _found(state, settings, batches)
-        elif fresh >= s.RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
-            _note(state, settings, RECALL, best)
-            enter(state, settings, best, batches)
-        return state
+        if status == s.STARTING:
+            start_columns(state, settings)
+        elif status == s.LOSING:
+            state = report_columns(state, settings)
+        elif status == s.CHOOSING:
+            choose_coordinates(state, settings)
+        elif status == s.RETURNING:
+            _return(state, settings)
+        else:
+            if status == s.ALARMED:
+                state.counters[s.BEGAN], state.counters[s.UNCERTAIN] = _onset(state, settings)
+            if state.counters[s.FRESH] >= settings.decide_after:
+                state = _explain(state, settings)
+    return state
+
+
+def _explain(state: Any, settings: Any) -> Any:
+    """Find the block that explains the batches since the alarm, or begin one, or wait; return the state, as grown."""
+    fresh, own = int(state.counters[s.FRESH]), int(state.counters[s.POINTER])
+    batches = latest(state, min(fresh, s.RING))
+    found, new = fits_nearest(state, settings, batches, own)
+    best = int(np.argmin(found))
+    is_new = found[best] > settings.threshold or (best != own and new(best) > settings.threshold)
+    is_full = bool(settings.max_units and state.counters[s.BLOCKS] >= settings.max_units)
+    if best == own and (found[own] <= 0.0 or is_full):
+        enter(state, settings, own, batches)
+    elif (is_new and not is_full) or (best == own and fresh >= s.RING):
+        state = _found(state, settings, batches)
+    elif fresh >= s.RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
+        _note(state, settings, RECALL, best)
+        enter(state, settings, best, batches)
+    return state
 
 
 def latest(state: Any, n: int) -> FloatArray:
@@ -104,15 +119,25 @@ def silent_columns(state: Any, rows: int) -> BoolArray:
 
 
 def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
-    """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared."""
-    blocks, n, current = int(state.counters[s.BLOCKS]), len(batches), int(state.counters[s.POINTER])
+    """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared.
+
+    Blocks are ranked by the mean squared z-score of a window, with a variance that is easy to compute and at least that
+    of the comparison up to the error of a level.
+    """
+    blocks, n = int(state.counters[s.BLOCKS]), len(batches)
     if blocks <= 2 * MOST_COMPARED:
         return fits(state, settings, batches, own)
-    window, ranks = np.median(batches[:, :2], axis=0), np.empty(blocks)  # an outlying batch decides nothing
-    silent = silent_columns(state, n * settings.batch)
+    window = np.median(batches[:, :2], axis=0)  # an outlying batch decides nothing
+    known, ranks = ~silent_columns(state, n * settings.batch), np.empty(blocks)
     drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + s.TINY
-    rank_blocks(ranks, state.blocks[:blocks], window, error, drift, settings.rounding, silent)
-    some = nearest_blocks(ranks, current)
+    for begin in range(0, blocks, MOST_COMPARED):
+        part = slice(begin, min(begin + MOST_COMPARED, blocks))
+        level, noise, sway = (state.blocks[part, row : row + 2] for row in (s.LEVEL, s.NOISE, s.SWAY))
+        z2 = (window - level) ** 2 / np.maximum(drift * (noise + settings.rounding * level**2) + sway, error)
+        there = (noise[:, :1] >= 0.0) & known
+        ranks[part] = np.minimum(z2, _MOST_APART).sum(axis=(1, 2), where=there) / np.maximum(there.sum(axis=(1, 2)), 1)
+    ranks[state.counters[s.POINTER]] = -1.0
+    some = np.sort(np.argpartition(ranks, MOST_COMPARED)[:MOST_COMPARED])
     few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
     few.counters[s.BLOCKS] = len(some)
     found = np.full(blocks, math.inf)
@@ -225,11 +250,6 @@ def _found(state: Any, settings: Any, batches: FloatArray) -> Any:
     return state
 
 
-def _is_full(state: Any, settings: Any) -> bool:
-    """True if ``max_units`` leaves no unit for one more block."""
-    return bool(settings.max_units and state.counters[s.BLOCKS] >= settings.max_units)
-
-
 def _rebase(state: Any, reference: FloatArray, n: int, batch: int) -> None:
     """Move the reference, and with it the sums of readings that wait, which are deviations from it."""
     stream = state.stream
@@ -247,7 +267,6 @@ def _use(state: Any, settings: Any, block: int) -> None:
     """Make a block the one in use, and end the alarm."""
     counters = state.counters
     counters[s.POINTER], counters[s.ALARM], counters[s.FRESH], counters[s.WINDOW] = block, 0, 0, 0
-    state.scratch[s.OTHERS_OF] = 0.0  # the block that was in use has changed
     counters[s.WATCHED] = min(counters[s.WATCHED], int(settings.young))
     # calibrated by other blocks, whose columns may depend less on each other
     calibrated = state.scalars[s.COUNT : s.COUNT + s.WINDOWS]
@@ -255,8 +274,15 @@ def _use(state: Any, settings: Any, block: int) -> None:
     if len(state.gaps):
         counters[s.KEPT] = counters[s.WAITING] = 0
     list_members(state)
-    by_distance = bool(counters[s.COORDINATES] == COLUMNS)
-    state.scalars[s.SCATTER] = scatter_of(state.columns, state.blocks[block], settings.batch, by_distance)
+    find_others(state, settings)
+
+
+def find_others(state: Any, settings: Any) -> None:
+    """Find the largest variance of every column in any block but the one in use; others do not change meanwhile."""
+    blocks, largest = state.blocks[: state.counters[s.BLOCKS]], state.scratch[s.OTHERS]
+    variance = np.where(blocks[:, s.NOISE] >= 0.0, settings.batch * blocks[:, s.NOISE] + blocks[:, s.SWAY], 0.0)
+    variance[state.counters[s.POINTER]] = 0.0
+    variance.max(axis=0, out=largest)
 
 
 def list_members(state: Any) -> None:
@@ -267,7 +293,7 @@ def list_members(state: Any) -> None:
     counters[s.SIZE] = len(members)
 
 
-def _return(state: Any, settings: Any) -> Any:
+def _return(state: Any, settings: Any) -> None:
     """Recall a stored block if the latest batches fit one: a return takes half the evidence of an alarm.
 
     The block in use has learned some of what follows the return; it returns to the level that it had when young.
@@ -277,7 +303,7 @@ def _return(state: Any, settings: Any) -> Any:
     found[own] = math.inf
     best = int(np.argmin(found))
     if found[best] > 0.0:
-        return state
+        return
     level, _, sway = s.block_values(state, own)
     level[:] = state.stream[s.HOME : s.HOME + 2]
     np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
@@ -285,7 +311,6 @@ def _return(state: Any, settings: Any) -> Any:
     state.counters[s.UNCERTAIN] = s.RING * settings.batch // 2
     _note(state, settings, RECALL, best)
     enter(state, settings, best, batches)
-    return state
 
 
 def _onset(state: Any, settings: Any) -> tuple[int, int]:

@@ -10,10 +10,20 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive import state as s
-from ccmem.models.adaptive.batches import begin_new_columns, finish, report_gaps, row_of, store
-from ccmem.models.adaptive.coordinates import COLUMNS, learn_columns, scatter_of
+from ccmem.models.adaptive.batches import columns_wait, finish, row_of, store
+from ccmem.models.adaptive.columns import learn_columns
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
-from ccmem.models.adaptive.windows import MOST_CORRELATED, clear, drift_scale, extend, independent, trimming
+from ccmem.models.adaptive.state import Feature, Work
+from ccmem.models.adaptive.windows import (
+    MOST_CORRELATED,
+    clear,
+    drift_scale,
+    extend,
+    feature_of,
+    independent,
+    trimming,
+    work_of,
+)
 
 EARLY = 4
 """Batches after which a batch is learned while the stream is young."""
@@ -41,44 +51,39 @@ def nearest(mean: float, prediction: float) -> float:
 
 
 @kernel_apart
-def prepare(
-    m: int, begin: int, unit: FloatArray, nu: FloatArray, phi: FloatArray, again: FloatArray, noise: FloatArray,
-    level: FloatArray, one: FloatArray, product: FloatArray, square: FloatArray, residual: FloatArray, settings: Any,
-    n: float,
-) -> None:  # fmt: skip
+def prepare(m: int, begin: int, w: Work, x: Feature, settings: Any, n: float) -> None:
     """Set error variance of one batch, degrees of freedom of its estimated scale, and lag-1 correlation of batches."""
     t, observations = n / (n + settings.prior_count), min(n, settings.stream_span)
     for j in range(m):
         k = np.uint64(begin + j)
-        unit[j] = max(noise[k], 0.0) + settings.rounding * level[k] * level[k] + s.TINY
-        phi[j] = again[j] = min(max(product[k], 0.0) * t / max(square[k], s.TINY), MOST_CORRELATED)
-        nu[j] = settings.prior_count + observations * independent(residual[k], one[k], t)
+        w.unit[j] = max(x.noise[k], 0.0) + settings.rounding * x.reference[k] * x.reference[k] + s.TINY
+        w.weight[j] = w.power[j] = min(max(x.product[k], 0.0) * t / max(x.power[k], s.TINY), MOST_CORRELATED)
+        w.nu[j] = settings.prior_count + observations * independent(x.residual[k], x.one[k], t)
 
 
 @kernel_apart
 def weigh(
-    m: int, begin: int, z2: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray,
-    high: FloatArray, higher: FloatArray, before: FloatArray, level: FloatArray, weight: FloatArray, power: FloatArray,
-    unit: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, age: float, i: int,
-    predicted: float, prior: float,
+    m: int, begin: int, w: Work, x: Feature, before: FloatArray, t: float, age: float, i: int, predicted: float,
+    prior: float,
 ) -> None:  # fmt: skip
     """Convert the sums of a window of 2^i batches into squared z-scores, given the batch ``before`` the window.
 
     ``weight``, the share of that batch in the prediction, is then that for a window twice as long; ``power`` is phi^w.
     """
-    w, inverse = float(1 << i), 1.0 / (1 << i)  # powers of 2, by which products are as exact as quotients
-    longer = 1.0 + w / age
+    n, inverse = float(1 << i), 1.0 / (1 << i)  # powers of 2, by which products are as exact as quotients
+    longer = 1.0 + n / age
     for j in range(m):
         k = np.uint64(begin + j)
-        mean = total[j] * inverse
-        shift = nearest(mean, predicted * weight[j] * (before[k] - level[k]))
-        weight[j] *= 0.5 * (1.0 + power[j])
-        power[j] *= power[j]
+        mean = w.total[j] * inverse
+        shift = nearest(mean, predicted * w.weight[j] * (before[k] - x.reference[k]))
+        w.weight[j] *= 0.5 * (1.0 + w.power[j])
+        w.power[j] *= w.power[j]
         mean -= shift
         if i > 0:
-            mean += inverse * trimming(mean * w, low[j] - shift, lower[j] - shift, high[j] - shift, higher[j] - shift)
-        variance = drift_scale(i, one[k], two[k], four[k], t, prior) * unit[j] * longer
-        z2[j] = min(mean * mean / max(variance, error[j] * inverse * inverse), MOST)
+            low, lower, high, higher = w.low[j] - shift, w.lower[j] - shift, w.high[j] - shift, w.higher[j] - shift
+            mean += inverse * trimming(mean * n, low, lower, high, higher)
+        variance = drift_scale(i, x.one[k], x.two[k], x.four[k], t, prior) * w.unit[j] * longer
+        w.z2[j] = min(mean * mean / max(variance, w.error[j] * inverse * inverse), MOST)
 
 
 @kernel_in_place
@@ -88,36 +93,26 @@ def evaluate(state: Any, settings: Any, windows: int) -> None:
     The latest 1, 2, 4 and 8 batches are compared with the reference. Columns are taken in parts, whose rows fit into
     the cache of the processor.
     """
-    counters, scalars, stream, scratch = state.counters, state.scalars, state.stream, state.scratch
-    block = state.blocks[counters[s.POINTER]]
+    counters, scalars, stream, latest = state.counters, state.scalars, state.stream, state.counters[s.LATEST]
     n, age, share = float(counters[s.WATCHED]), float(counters[s.AGE]), 1.0 / math.sqrt(2.0 * stream.shape[1])
-    t = n / (n + settings.prior_count)
+    t, w = n / (n + settings.prior_count), work_of(state.scratch)
     for i in range(s.WINDOWS):
         scalars[s.TOTAL + i] = scalars[s.MIXTURE + i] = 0.0
-    total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
-    z2, nu, weight, power, factors, unit = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10], scratch[11]
     for begin in range(0, stream.shape[1], s.PART):
         m = min(stream.shape[1] - begin, s.PART)
         for f in range(2):
-            level, drift, used = stream[s.REFERENCE + f], s.DRIFT + s.MEASURED * f, 0
-            one, two, four, product = stream[drift], stream[drift + 1], stream[drift + 2], stream[s.PRODUCT + f]
-            square, residual, noise = stream[s.POWER + f], stream[s.RESIDUAL + f], block[s.NOISE + f]
-            prepare(m, begin, unit, nu, weight, power, noise, level, one, product, square, residual, settings, n)
-            clear(m, total, error, low, lower, high, higher)
+            x, used = feature_of(stream, state.blocks[counters[s.POINTER]], f), 0
+            prepare(m, begin, w, x, settings, n)
+            clear(m, w)
             for i in range(windows):
                 while used < 1 << i:
-                    row = row_of(used, counters[s.LATEST]) + f
-                    values, errors, squared = stream[row], stream[row + 1], (1.0 - f) / settings.batch
-                    extend(m, begin, total, error, low, lower, high, higher, values, errors, level, squared)
+                    row = row_of(used, latest) + f
+                    extend(m, begin, w, stream[row], stream[row + 1], x.reference, (1.0 - f) / settings.batch)
                     used += 1
-                predicted = 0.0 if counters[s.KEPT] < used else 1.0
-                before = stream[row_of(used, counters[s.LATEST]) + f]
-                weigh(
-                    m, begin, z2, total, error, low, lower, high, higher, before, level, weight, power, unit, one, two,
-                    four, t, age, i, predicted, settings.expected[f][i],
-                )  # fmt: skip
-                bayes_factors(m, begin, factors, z2, nu, block[s.NOISE], settings.prior_scale)
-                some, mixture = totals(m, factors, z2, nu, share, settings.prior_scale)
+                predicted, before = 0.0 if counters[s.KEPT] < used else 1.0, stream[row_of(used, latest) + f]
+                weigh(m, begin, w, x, before, t, age, i, predicted, settings.expected[f][i])
+                bayes_factors(m, begin, w.factors, w.z2, w.nu, x.noise, settings.prior_scale)
+                some, mixture = totals(m, w.factors, w.z2, w.nu, share, settings.prior_scale)
                 scalars[s.TOTAL + i] += some
                 scalars[s.MIXTURE + i] += mixture
 
@@ -149,11 +144,10 @@ def clipped(x: float, limit: float) -> float:
 
 
 @kernel_apart
-def learn_features(
-    one: FloatArray, two: FloatArray, four: FloatArray, product: FloatArray, power: FloatArray, residual: FloatArray,
-    oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray,
-    errors: FloatArray, reference: FloatArray, level: FloatArray, noise: FloatArray, sway: FloatArray, settings: Any,
-    n: float, age: float, own_age: float, squared: float, prior: tuple[float, float, float, float],
+def learn_feature(
+    f: Feature, oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray,
+    errors: FloatArray, settings: Any, n: float, age: float, own_age: float, squared: float,
+    prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Learn the oldest batch: drift scales, correlations, reference, and level, noise and sway of the block.
 
@@ -163,35 +157,35 @@ def learn_features(
     t, cap = n / (n + settings.prior_count), settings.cap * (1.0 + 1.0 / max(n, 1e-6))
     stream_span, own_span = min(n + 1.0, settings.stream_span), min(own_age + 1.0, settings.block_span)
     reference_span = min(age + 1.0, settings.reference_span)
-    for j in range(one.shape[0]):
-        unit = max(noise[j], 0.0) + settings.rounding * reference[j] * reference[j] + s.TINY
-        gain = 1.0 / stream_span if noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
-        phi = min(max(product[j], 0.0) * t / max(power[j], s.TINY), MOST_CORRELATED)
-        x, y, z = oldest[j] - reference[j], first[j] - reference[j], second[j] - reference[j]
+    for j in range(f.one.shape[0]):
+        unit = max(f.noise[j], 0.0) + settings.rounding * f.reference[j] * f.reference[j] + s.TINY
+        gain = 1.0 / stream_span if f.noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
+        phi = min(max(f.product[j], 0.0) * t / max(f.power[j], s.TINY), MOST_CORRELATED)
+        x, y, z = oldest[j] - f.reference[j], first[j] - f.reference[j], second[j] - f.reference[j]
         away = y - nearest(y, phi * x)
-        most = cap * drift_scale(0, one[j], 0.0, 0.0, t, prior[0])
-        one[j] += (min(away * away / (unit * (1.0 + 1.0 / age)), most) - one[j]) * gain
+        most = cap * drift_scale(0, f.one[j], 0.0, 0.0, t, prior[0])
+        f.one[j] += (min(away * away / (unit * (1.0 + 1.0 / age)), most) - f.one[j]) * gain
         away = 0.5 * (y + z)
         away -= nearest(away, forecast(phi, 1) * x)
-        most = cap * drift_scale(1, one[j], two[j], 0.0, t, prior[1])
-        two[j] += (min(away * away / (unit * (1.0 + 2.0 / age)), most) - two[j]) * gain
-        away = 0.25 * (y + z + third[j] - reference[j] + fourth[j] - reference[j])
+        most = cap * drift_scale(1, f.one[j], f.two[j], 0.0, t, prior[1])
+        f.two[j] += (min(away * away / (unit * (1.0 + 2.0 / age)), most) - f.two[j]) * gain
+        away = 0.25 * (y + z + third[j] - f.reference[j] + fourth[j] - f.reference[j])
         away -= nearest(away, forecast(phi, 2) * x)
-        most = cap * drift_scale(2, one[j], 0.0, four[j], t, prior[2])
-        four[j] += (min(away * away / (unit * (1.0 + 4.0 / age)), most) - four[j]) * gain
+        most = cap * drift_scale(2, f.one[j], 0.0, f.four[j], t, prior[2])
+        f.four[j] += (min(away * away / (unit * (1.0 + 4.0 / age)), most) - f.four[j]) * gain
         unit *= 1.0 + 1.0 / age
-        limit = _OUTLIER * math.sqrt(max(one[j], 1.0) * unit)
-        residual[j] += (clipped(y - phi * x, limit) * clipped(z - phi * y, limit) / unit - residual[j]) * gain
+        limit = _OUTLIER * math.sqrt(max(f.one[j], 1.0) * unit)
+        f.residual[j] += (clipped(y - phi * x, limit) * clipped(z - phi * y, limit) / unit - f.residual[j]) * gain
         x, y = clipped(x, limit), clipped(y, limit)
-        product[j] += (x * y / unit - product[j]) * gain
-        power[j] += (x * x / unit - power[j]) * gain
-        away = oldest[j] - level[j]
-        expected = max(one[j], 1.0) * max(noise[j], 0.0) + sway[j]
-        sway[j] += (min(away * away * (1.0 - 1.0 / own_span), settings.cap * expected) - sway[j]) / own_span
-        level[j] += away / own_span
-        reference[j] += (oldest[j] - reference[j]) / reference_span
+        f.product[j] += (x * y / unit - f.product[j]) * gain
+        f.power[j] += (x * x / unit - f.power[j]) * gain
+        away = oldest[j] - f.level[j]
+        expected = max(f.one[j], 1.0) * max(f.noise[j], 0.0) + f.sway[j]
+        f.sway[j] += (min(away * away * (1.0 - 1.0 / own_span), settings.cap * expected) - f.sway[j]) / own_span
+        f.level[j] += away / own_span
+        f.reference[j] += (oldest[j] - f.reference[j]) / reference_span
         error = errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
-        noise[j] += (error - noise[j]) / own_span if noise[j] >= 0.0 else 0.0
+        f.noise[j] += (error - f.noise[j]) / own_span if f.noise[j] >= 0.0 else 0.0
 
 
 @kernel_in_place
@@ -207,12 +201,9 @@ def learn_oldest(state: Any, settings: Any) -> None:
             step = (stream[row, j] - stream[s.REFERENCE, j]) / min(age + 1.0, settings.reference_span)
             state.gaps[s.SUMS, j] -= state.gaps[s.READINGS, j] * step
     for f in range(2):
-        drift = s.DRIFT + s.MEASURED * f
-        learn_features(
-            stream[drift], stream[drift + 1], stream[drift + 2], stream[s.PRODUCT + f], stream[s.POWER + f],
-            stream[s.RESIDUAL + f], stream[row + f], stream[first + f], stream[second + f], stream[third + f],
-            stream[fourth + f], stream[row + 1 + f], stream[s.REFERENCE + f], block[s.LEVEL + f], block[s.NOISE + f],
-            block[s.SWAY + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
+        learn_feature(
+            feature_of(stream, block, f), stream[row + f], stream[first + f], stream[second + f], stream[third + f],
+            stream[fourth + f], stream[row + 1 + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
             settings.expected[f],
         )  # fmt: skip
         if own_age < settings.young:
@@ -260,19 +251,26 @@ def judge(state: Any, settings: Any) -> None:
 
 @kernel_in_place
 def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
-    """Take a full batch into account; ``counters[s.STATUS]`` holds the decision that is needed."""
-    counters, stream = state.counters, state.stream
+    """Take a full batch into account, or stop for a decision first; ``counters[STATUS]`` then holds which."""
+    counters, stream, noise = state.counters, state.stream, state.blocks[state.counters[s.POINTER], s.NOISE]
     slot: Any = (counters[s.LATEST] + 1) % s.RING
     gaps = missing is not None and state.gaps.shape[0] > 0
+    if counters[s.ROWS] == settings.batch:
+        if gaps:
+            counters[s.STATUS] = columns_wait(state.gaps, stream[s.DRIFT], noise, True, settings.batch)
+            if counters[s.STATUS] != 0:
+                return
+        # the newest while an alarm is open, or the oldest
+        repeated: Any = counters[s.LATEST] if counters[s.ALARM] > 0 else slot
+        finish(stream, state.gaps, state.scratch[0], missing, repeated, float(settings.batch))
+        counters[s.ROWS] += 1
+        if gaps or counters[s.AGE] == 0:
+            counters[s.STATUS] = columns_wait(state.gaps, stream[s.DRIFT], noise, False, settings.batch)
+            if counters[s.STATUS] != 0:
+                return
     counters[s.ROWS], counters[s.N_BATCHES] = 0, (counters[s.N_BATCHES] + 1) % s.RING
-    if gaps:
-        report_gaps(state, settings)
-    # the newest while an alarm is open, or the oldest
-    repeated: Any = counters[s.LATEST] if counters[s.ALARM] > 0 else slot
-    finish(stream, state.gaps, state.scratch[0], missing, repeated, float(settings.batch))
-    if gaps or counters[s.AGE] == 0:
-        begin_new_columns(counters, stream, state.blocks[counters[s.POINTER]], state.gaps, float(settings.batch))
-    learn_columns(state, settings)
+    if counters[s.COORDINATES] != s.DIRECTIONS:
+        learn_columns(state, settings)
     if counters[s.ALARM] > 0:
         counters[s.FRESH] += 1
         counters[s.STATUS] = s.GATHERING
@@ -282,5 +280,3 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
         judge(state, settings)
     store(stream, state.gaps, missing, slot)
     counters[s.LATEST], counters[s.KEPT] = slot, min(counters[s.KEPT] + 1, s.RING)
-    block, by_distance = state.blocks[counters[s.POINTER]], counters[s.COORDINATES] == COLUMNS
-    state.scalars[s.SCATTER] = scatter_of(state.columns, block, settings.batch, by_distance)

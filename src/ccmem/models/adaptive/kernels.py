@@ -12,20 +12,22 @@ from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel, kernel_in_place
 from ccmem.models.adaptive import state as s
-from ccmem.models.adaptive.batches import add_row, add_some, begin_stream, fill
-from ccmem.models.adaptive.coordinates import COLUMNS, UNDECIDED, begin_columns, learn_magnitudes, wake_columns
+from ccmem.models.adaptive.batches import add_row, add_some, fill
+from ccmem.models.adaptive.bound import merge_cheapest
+from ccmem.models.adaptive.columns import follow_row, scatter_of
 from ccmem.models.adaptive.hot import close_batch
-from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
-from ccmem.models.adaptive.units import UNKNOWN, match_row, place, scale_of
+from ccmem.models.adaptive.slots import UNKNOWN, match_row, place, scale_of
+from ccmem.models.adaptive.state import AdaptiveState
 
-EVENT_LINES = 3
-"""Journal lines that one row may add, without those of lost columns."""
+_EVENT_LINES = 3
+"""Journal lines that may be added before the journal is read: of a merge, of a move, of a decision."""
+_NO_VOTES: IntArray = np.empty((0, 0), np.int64)
 
 
 @kernel_in_place
 def learn_rows(
     state: AdaptiveState,
-    settings: AdaptiveSettings,
+    settings: Any,
     X: FloatArray,
     winners: IntArray,
     labels: IntArray,
@@ -38,41 +40,45 @@ def learn_rows(
     With ``missing`` None the first missing reading ends the loop, and the code for such readings is not compiled.
     """
     counters: Any = state.counters
-    stream, lines = state.stream, EVENT_LINES
-    if missing is not None and state.gaps.shape[0] > 0:
-        lines += X.shape[1]
+    stream = state.stream
     r: Any = np.int64(0)
-    while r < X.shape[0] and counters[s.STATUS] == 0:
-        if counters[UNITS] == state.prototypes.shape[0] or counters[JOURNALED] + lines > state.journal.shape[0]:
+    while counters[s.STATUS] == 0:
+        if counters[s.ROWS] >= settings.batch:
+            close_batch(state, settings, missing)
+            continue
+        if counters[s.COORDINATES] == s.UNDECIDED and counters[s.ROWS] == 0 and counters[SEEN] >= s.DECIDE_AT:
+            counters[s.STATUS] = s.CHOOSING
+            break
+        if r == X.shape[0] or counters[UNITS] == state.prototypes.shape[0]:
+            break
+        if counters[JOURNALED] + _EVENT_LINES > state.journal.shape[0]:
             break
         x, has_reading = X[r], True
         scale, matched = match_row(X, r, state.prototypes, counters, state.members, state.scores)
         if scale == 0.0 and has_gap(x):
             if missing is None or state.gaps.shape[0] == 0:
                 break
-            x, has_reading = state.filled, fill(stream[s.REFERENCE], x, state.filled)
+            x = state.prototypes[counters[UNITS]]  # of a unit that does not exist yet
+            has_reading = fill(stream[s.REFERENCE], X[r], x)
             scale, matched = scale_of(dot(x, x)), False
         if counters[SEEN] == 0:
-            begin_stream(stream, X[r])
+            for j in range(x.shape[0]):  # of a missing reading, fill has copied a 0
+                stream[s.REFERENCE, j] = stream[s.BEFORE, j] = x[j]
         if missing is not None and state.gaps.shape[0] > 0:
             add_some(stream, state.gaps, state.blocks[counters[s.POINTER], s.NOISE], X[r])
         else:
             add_row(stream[s.SUM], stream[s.SQUARES], stream[s.FOURTHS], stream[s.BEFORE], stream[s.REFERENCE], x)
-        if counters[s.COORDINATES] == UNDECIDED:
-            learn_magnitudes(state.columns, X[r])
-        elif counters[s.COORDINATES] == COLUMNS and counters[s.AGE] == 0:
-            begin_columns(state, settings)
-        elif counters[s.COORDINATES] == COLUMNS:
-            wake_columns(state.columns, X[r], settings.rounding)
+        if counters[s.COORDINATES] != s.DIRECTIONS:
+            follow_row(state, settings, X[r])
+        if counters[s.ROWS] == 0 and counters[s.AGE] > 0:
+            state.scalars[s.SCATTER] = scatter_of(state, settings)
         winners[r] = REJECTED
         if counters[s.ALARM] > 0:
             counters[s.ALARM] += 1
-        elif (scale > 0.0 or counters[s.COORDINATES] == COLUMNS) and has_reading and counters[s.DOUBT] == 0:
+        elif (scale > 0.0 or counters[s.COORDINATES] == s.COLUMNS) and has_reading and counters[s.DOUBT] == 0:
             label = labels[r] if labels.shape[0] else UNKNOWN
             winners[r] = place(state, settings, x, scale, matched, label, votes, refusing)
         counters[s.ROWS] += 1
-        if counters[s.ROWS] == settings.batch:
-            close_batch(state, settings, missing)
         counters[SEEN] += 1
         r += 1
     return r
@@ -87,33 +93,44 @@ def has_gap(x: FloatArray) -> bool:
     return missing > 0
 
 
-@kernel
-def learn_labelled(
-    state: AdaptiveState,
-    settings: AdaptiveSettings,
-    X: FloatArray,
-    winners: IntArray,
-    labels: IntArray,
-    votes: IntArray,
-    refusing: bool,
-) -> int:
-    """Learn rows as :func:`learn` does, and count ``votes``: merges go by them, and slots may be ``refusing``."""
-    return learn_rows(state, settings, X, winners, labels, votes, refusing, True)
-
-
-@kernel
-def learn_bounded(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows as :func:`learn` does, and merge units where there would be more than ``max_units``."""
-    return learn_rows(state, settings, X, winners, winners[:0], np.empty((0, 0), np.int64), False, True)
-
-
 @kernel_in_place
-def learn(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
+def learn(state: AdaptiveState, settings: Any, X: FloatArray, winners: IntArray) -> int:
     """Learn rows without labels, gaps or a bound."""
     return learn_rows(state, settings, X, winners, winners[:0], None, False, None)
 
 
 @kernel_in_place
-def learn_with_gaps(state: AdaptiveState, settings: AdaptiveSettings, X: FloatArray, winners: IntArray) -> int:
+def learn_with_gaps(state: AdaptiveState, settings: Any, X: FloatArray, winners: IntArray) -> int:
     """Learn rows as :func:`learn` does, where readings may be missing."""
     return learn_rows(state, settings, X, winners, winners[:0], None, False, True)
+
+
+@kernel
+def _learn_voting(
+    state: AdaptiveState, settings: Any, X: FloatArray, winners: IntArray, labels: IntArray, votes: IntArray,
+    refusing: bool,
+) -> int:  # fmt: skip
+    return learn_rows(state, settings, X, winners, labels, votes, refusing, True)
+
+
+def learn_bounded(
+    state: AdaptiveState,
+    settings: Any,
+    X: FloatArray,
+    winners: IntArray,
+    labels: IntArray | None = None,
+    votes: IntArray = _NO_VOTES,
+    refusing: bool = False,
+) -> int:
+    """Learn rows as :func:`learn` does, and merge units where there would be more than ``max_units``.
+
+    With labels, count ``votes``: merges go by them, and slots may be ``refusing``.
+    """
+    done, labels = 0, winners[:0] if labels is None else labels
+    while True:
+        if state.counters[s.STATUS] == s.FULL:
+            merge_cheapest(state, settings, votes, max(1, settings.max_units // state.counters[s.BLOCKS]))
+            state.counters[s.STATUS] = 0
+        done += _learn_voting(state, settings, X[done:], winners[done:], labels[done:], votes, refusing)
+        if state.counters[s.STATUS] != s.FULL:
+            return done

@@ -18,16 +18,16 @@ from ccmem.core.state import JOURNALED, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY
 from ccmem.models.adaptive import state as s
+from ccmem.models.adaptive.bound import merge_cheapest
 from ccmem.models.adaptive.cold import fits, list_members
-from ccmem.models.adaptive.coordinates import COLUMNS, begin_in_columns
 from ccmem.models.adaptive.model import AdaptiveCCM
-from ccmem.models.adaptive.units import merge_cheapest
+from ccmem.models.adaptive.start import begin_in_columns
 
 
 def united(shards: list[AdaptiveCCM]) -> AdaptiveCCM:
     """Return one memory with the units of all shards, in the order of the stream; :func:`shrink` has to follow."""
     coordinates = {int(shard._state.counters[s.COORDINATES]) for shard in shards}
-    if COLUMNS in coordinates and len(coordinates) > 1:
+    if s.COLUMNS in coordinates and len(coordinates) > 1:
         shards = [_in_columns(shard) for shard in shards]
     everything = sum(shard.n_units_ for shard in shards)
     memory = type(shards[0])(**{**shards[0].get_params(), "max_units": everything})

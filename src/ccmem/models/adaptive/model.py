@@ -11,37 +11,31 @@ import numpy as np
 
 from ccmem.base.matching import SLAB_ROWS
 from ccmem.base.memory import ChunkResult
+from ccmem.base.normalised import (
+    N_COLUMNS,
+    VARIANCE,
+    cosines_of,
+    distances_in_columns,
+    in_columns,
+    nearest_in_columns,
+    squares_of_row,
+)
 from ccmem.base.validation import check_finite
 from ccmem.core.allocation import aligned_zeros, aligned_zeros_of, grown
 from ccmem.core.locking import reading
 from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
-from ccmem.core.state import JOURNAL_COLUMNS, SEEN, UNITS, new_units
+from ccmem.core.state import SEEN, UNITS, new_units
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.checks import check_state
-from ccmem.models.adaptive.cold import decide, list_members
+from ccmem.models.adaptive.cold import decide, find_others, list_members
 from ccmem.models.adaptive.constants import Constants
-from ccmem.models.adaptive.coordinates import (
-    COLUMNS,
-    DIRECTIONS,
-    INVERSE,
-    N_COLUMNS,
-    VARIANCE,
-    distances_in_columns,
-    distances_of_row,
-    first_coordinates,
-    in_columns,
-    nearest_in_columns,
-    nearest_to_row,
-    set_inverse,
-    without_inverse,
-)
 from ccmem.models.adaptive.density import correct_winners
-from ccmem.models.adaptive.kernels import EVENT_LINES, learn, learn_bounded, learn_labelled, learn_with_gaps
-from ccmem.models.adaptive.missing import cosines_of, expecting_gaps
-from ccmem.models.adaptive.state import AdaptiveSettings, AdaptiveState
+from ccmem.models.adaptive.kernels import learn, learn_bounded, learn_with_gaps
+from ccmem.models.adaptive.start import expecting_gaps, first_coordinates
+from ccmem.models.adaptive.state import AdaptiveState
 
 _PER_UNIT = ("prototypes", "rates", "wins", "unit_blocks")
 _MANY = 10_000
@@ -117,11 +111,11 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
     _own_counters = s.OWN_COUNTERS
-    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "filled", "scratch")
-    _derived = ("members", "filled", "scores", "scratch")
+    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "scratch")
+    _derived = ("members", "scores", "scratch")
     _takes_missing = True
     _n_winners = 5
-    _labelled_kernel = staticmethod(learn_labelled)
+    _labelled_kernel = staticmethod(learn_bounded)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_tables", "_has_warned")
     _constants: ClassVar[Constants] = Constants()
 
@@ -198,11 +192,13 @@ class AdaptiveCCM(BlockMemory):
                 stacklevel=4,
             )
 
-    def _decide(self) -> None:
-        if self._state.counters[s.STATUS]:
+    def _decide(self) -> bool:
+        status = self._state.counters[s.STATUS]
+        if status and status != s.FULL:  # the kernel goes on by itself then
             state = decide(self._state, self._settings())
             state.counters[s.STATUS] = 0  # last, so that an interrupted decision is taken with the next row
             self._state = state
+        return bool(status)
 
     def _profile(self, block: int) -> Profile:
         if self._started().ages[block] == 0:
@@ -213,9 +209,9 @@ class AdaptiveCCM(BlockMemory):
         """Return the best unit of every row; where directions of blocks are alike, of the block that fits best."""
         state = self._state
         if len(X) == 1 and competes is None and self._by_distance:
-            unit = nearest_to_row(state.columns, X[0], state.prototypes, state.counters[UNITS], state.scratch)
-            if unit >= 0:
-                return np.array([unit])
+            far = np.empty(state.counters[UNITS])
+            if squares_of_row(state.columns, X[0], state.prototypes[: len(far)], state.scratch, far):
+                return np.array([far.argmin()])
         winners = self._nearest(X, competes)
         if self.n_blocks_ > 1 and len(X) and not self._by_distance:
             correct_winners(self, X, competes, winners)
@@ -246,7 +242,7 @@ class AdaptiveCCM(BlockMemory):
 
     @property
     def _by_distance(self) -> bool:  # type: ignore[override]
-        return bool(self._state.counters[s.COORDINATES] == COLUMNS)
+        return bool(self._state.counters[s.COORDINATES] == s.COLUMNS)
 
     @property
     def _sharpness(self) -> int:  # type: ignore[override]
@@ -263,8 +259,11 @@ class AdaptiveCCM(BlockMemory):
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         if self._by_distance:
-            if len(X) > 1 or not distances_of_row(self._state.columns, X[0], prototypes, self._state.scratch, out):
-                out[:] = distances_in_columns(self._state.columns, X, prototypes)
+            state, squares = self._state, np.empty(len(prototypes))
+            if len(X) == 1 and squares_of_row(state.columns, X[0], prototypes, state.scratch, squares):
+                np.sqrt(squares, out=out[0], casting="same_kind")
+            else:
+                out[:] = distances_in_columns(state.columns, X, prototypes)
             return
         super()._score(X, prototypes, out)
         gappy = np.isnan(X).any(axis=1)
@@ -280,7 +279,7 @@ class AdaptiveCCM(BlockMemory):
             return learn_bounded
         return learn_with_gaps if len(self._state.gaps) else learn
 
-    def _settings(self) -> AdaptiveSettings:
+    def _settings(self) -> Any:
         return s.new_settings(
             self.n_slots, self.max_units, self.learning_rate, self.fair, self.false_alarm_every, self.overlap,
             self._constants,
@@ -297,7 +296,7 @@ class AdaptiveCCM(BlockMemory):
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         units.counters[s.COORDINATES] = first_coordinates(self.normalise, n_features)
         more["blocks"][0, s.NOISE] = -1.0
-        more["columns"][VARIANCE] = 0.0 if units.counters[s.COORDINATES] == DIRECTIONS else -1.0
+        more["columns"][VARIANCE] = 0.0 if units.counters[s.COORDINATES] == s.DIRECTIONS else -1.0
         more["scalars"][s.SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
@@ -326,7 +325,6 @@ class AdaptiveCCM(BlockMemory):
         in_a_block = len(prototypes) if self.max_units else min(len(prototypes), self.n_slots)
         return {
             "members": np.zeros(in_a_block, np.int64),
-            "filled": aligned_zeros((prototypes.shape[1],), prototypes.dtype),
             "scores": np.zeros(in_a_block),
             "scratch": aligned_zeros((s.N_SCRATCH, prototypes.shape[1]), np.float64),
         }
@@ -341,9 +339,6 @@ class AdaptiveCCM(BlockMemory):
             list_members(state)
         if not len(state.gaps) and np.isnan(row).any():
             state = expecting_gaps(state)
-        lines = EVENT_LINES + len(row)  # all columns may be lost at once
-        if len(state.gaps) and len(state.journal) < lines:
-            state = state._replace(journal=np.zeros((lines, JOURNAL_COLUMNS), np.int64))
         self._state = state
 
     def _widen(self, n_features: int) -> None:
@@ -351,15 +346,13 @@ class AdaptiveCCM(BlockMemory):
         super()._widen(n_features)
         self._state = state = expecting_gaps(self._state)
         state.blocks[: self.n_blocks_, s.NOISE, before:] = -1.0
-        state.columns[VARIANCE, before:] = 0.0 if state.counters[s.COORDINATES] == DIRECTIONS else -1.0
+        state.columns[VARIANCE, before:] = 0.0 if state.counters[s.COORDINATES] == s.DIRECTIONS else -1.0
         state.gaps[:, before:] = 0.0
 
     @reading
     def _export(self) -> dict[str, Any]:
         fields = super()._export()
         fields["state"]["rates"] = fields["state"]["rates"][:0]  # they follow from wins
-        if self._by_distance:
-            fields["state"]["columns"] = without_inverse(self._state, self._settings())
         return fields
 
     def _import(self, fields: dict[str, Any]) -> None:
@@ -368,8 +361,7 @@ class AdaptiveCCM(BlockMemory):
         self._state.rates[:units] = 1.0 / (1.0 / self.learning_rate + 0.5 * self._state.wins[:units])
         self._state.rates[units:] = self.learning_rate
         list_members(self._state)
-        if self._by_distance and not self._state.columns[INVERSE].any():
-            set_inverse(self._state, self._settings())
+        find_others(self._state, self._settings())
 
     def _check_state(self, state: AdaptiveState) -> None:
         check_state(state, self.n_slots, self.max_units, self._constants.batch)

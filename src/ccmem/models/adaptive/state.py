@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -30,11 +31,12 @@ LEVEL, NOISE, SWAY, N_BLOCK = 0, 2, 4, 6
 """Rows of ``blocks``, each for means and then for spreads: level, error variance of one batch (-1 if the block has
 never had a reading of the column), and variance of batches around the level."""
 
-READINGS, GAP, LONGEST, LOST, HAS_BATCH, SUMS = range(6)
+LOST_AFTER = 8.0
+"""Batches without a reading, beyond three times the longest gap so far, after which a column is lost."""
+READINGS, GAP, LONGEST, LOST, HAS_BATCH, SUMS, N_GAPS = 0, 1, 2, 3, 4, 5, 8
 """Rows of ``gaps``: readings that wait for a feature, rows since the last reading, longest gap so far, 1 if the column
 was reported as lost, 1 if the latest batch has features of its own, and room for three sums. No rows before the first
 missing reading."""
-N_GAPS = SUMS + 3
 
 EVIDENCE, SCATTER, MEAN, VARIANCE, COUNT = 0, 1, 2, 2 + WINDOWS, 2 + 2 * WINDOWS
 """Places in ``scalars``: evidence of the last batch, directional scatter of the block in use, and for every window mean
@@ -42,9 +44,9 @@ and variance of the mixture statistic at rest and their number of observations."
 MIXTURE, TOTAL = COUNT + WINDOWS, COUNT + 2 * WINDOWS
 """Places in ``scalars`` of the mixture statistic and of the sum of Bayes factors of every window (scratch)."""
 N_SCALARS = TOTAL + WINDOWS
-OTHERS, OTHERS_OF, N_SCRATCH = 12, 13, 14
-"""Rows of ``scratch``: largest variance of every column in any block but the one in use, and, first, 1 + the block for
-which that was computed (0: none). The rows before are free for anyone."""
+OTHERS, N_SCRATCH = 12, 13
+"""Row of ``scratch`` with the largest variance of every column in any block but the one in use. The rows before are
+free for anyone."""
 PART = 128
 """Columns that are evaluated together: their rows fit into the first-level cache."""
 
@@ -60,15 +62,58 @@ OWN_COUNTERS = (
 """Places in ``counters``: blocks, block in use, rows since an open alarm; units of the block in use; rows of the batch
 being filled, latest slot of the ring, batches in the ring that belong to the block, those not learned yet, batches
 since the alarm; batches behind the reference, observations behind the stream's statistics, batches modulo 8; 1 if
-slots wait; the decision that the kernel needs, window of the alarm, first row of the change and its uncertainty;
-coordinates of the slots (:mod:`ccmem.models.adaptive.coordinates`)."""
+slots wait; why the kernel stopped, window of the alarm, first row of the change and its uncertainty; coordinates of the
+slots."""
 
-ALARMED, GATHERING, RETURNING = 1, 2, 3
-"""Values of ``counters[STATUS]``: a change is certain; one more batch has come since; enough evidence for a
-return."""
+ALARMED, GATHERING, RETURNING, LOSING, STARTING, CHOOSING, FULL = range(1, 8)
+"""Values of ``counters[STATUS]``, for which the kernel stops: a change is certain; one more batch has come since;
+enough evidence for a return; columns are lost or back; columns have their first batch; enough rows to choose
+coordinates; more units than ``max_units``."""
+
+UNDECIDED, COLUMNS, DIRECTIONS = range(3)
+"""Values of ``counters[COORDINATES]``: normalised columns (:mod:`ccmem.base.normalised`) or directions, which are used
+until a decision. Row INVERSE of ``columns`` holds the largest magnitudes until then."""
+DECIDE_AT = 256
+"""Rows after which a wide stream decides on its coordinates."""
 
 TINY = 1e-307
 """Variance floor: the smallest normal number, nearly."""
+
+
+class Work(NamedTuple):
+    """Rows of ``scratch``, one number per column: sums of a window, and how they are weighed."""
+
+    total: FloatArray
+    error: FloatArray
+    low: FloatArray
+    lower: FloatArray
+    high: FloatArray
+    higher: FloatArray
+    """Sums of deviations and of error variances, and the two extremes on each side."""
+    z2: FloatArray
+    nu: FloatArray
+    factors: FloatArray
+    """Squared z-scores, degrees of freedom, Bayes factors."""
+    weight: FloatArray
+    power: FloatArray
+    """Weight of the batch before a window in its prediction, and the lag-1 correlation to the power of its length."""
+    unit: FloatArray
+    """Error variance of one batch, with that of rounding."""
+
+
+class Feature(NamedTuple):
+    """Rows of one feature, means or spreads: of the stream, and of a block."""
+
+    reference: FloatArray
+    one: FloatArray
+    two: FloatArray
+    four: FloatArray
+    product: FloatArray
+    power: FloatArray
+    residual: FloatArray
+    level: FloatArray
+    noise: FloatArray
+    sway: FloatArray
 
 
 class AdaptiveState(NamedTuple):
@@ -87,45 +132,21 @@ class AdaptiveState(NamedTuple):
     scalars: FloatArray
     gaps: FloatArray
     columns: FloatArray
-    """Centre and spread of every column, shared by all blocks."""
+    """Centre and spread of every column (:mod:`ccmem.base.normalised`), shared by all blocks."""
     members: IntArray
     """Units of the block in use, in order (derived)."""
-    filled: FloatArray
-    """Scratch: a row whose missing readings are filled in; similarities; rows of columns (derived)."""
     scores: FloatArray
+    """Similarities of a row to these units (derived)."""
     scratch: FloatArray
+    """Rows of columns (derived)."""
 
 
-class AdaptiveSettings(NamedTuple):
-    """Parameters and constants, as the kernel takes them."""
-
-    n_slots: int
-    max_units: int
-    learning_rate: float
-    fair: bool
-    threshold: float
-    """Evidence of a change: ln of the windows in ``false_alarm_every`` that share no row."""
-    rounding: float
-    """Relative error variance of a level, by the precision of the data."""
-    straddling: int
-    """Batches after a change whose samples share rows with samples before it."""
-    expected: tuple[tuple[float, float, float, float], tuple[float, float, float, float]]
-    """Drift scales of means and of spreads, for every window, before any have been measured."""
-    batch: int
-    prior_scale: float
-    prior_count: float
-    cap: float
-    reference_span: float
-    block_span: float
-    stream_span: float
-    young: float
-    moved: float
-    mixture_prior: float
-    mixture_scale: float
-    decide_after: int
-    recall_after: int
-    spacing: float
-    growth: float
+_OWN = ("n_slots", "max_units", "learning_rate", "fair", "threshold", "rounding", "straddling", "expected")
+AdaptiveSettings: Any = namedtuple("AdaptiveSettings", [*_OWN, *Constants._fields])  # type: ignore[misc]
+"""Parameters and constants, as the kernel takes them. ``threshold``: evidence of a change, ln of the windows in
+``false_alarm_every`` that share no row. ``rounding``: relative error variance of a level, by the precision of the data.
+``straddling``: batches after a change whose samples share rows with samples before it. ``expected``: drift scales of
+means and of spreads, for every window, before any have been measured."""
 
 
 @lru_cache(maxsize=64)
@@ -137,9 +158,9 @@ def new_settings(
     false_alarm_every: float,
     overlap: int,
     constants: Constants,
-) -> AdaptiveSettings:
+) -> Any:
     """Return the settings of a kernel."""
-    return AdaptiveSettings(
+    return AdaptiveSettings(  # type: ignore[call-arg]
         int(n_slots),
         int(max_units or 0),
         float(learning_rate),

@@ -11,6 +11,7 @@ from ccmem.core.typing import BoolArray, FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.evidence import MOST, at_rest, bayes_factors, combined, totals
+from ccmem.models.adaptive.state import Feature, Work
 
 MOST_CORRELATED = 0.95
 """Cap on lag-1 correlations: a random walk would leave no degrees of freedom."""
@@ -20,33 +21,48 @@ _MOST_APART = 1e6
 """Cap on the squared z-score of one feature in the distance of a block, so that one feature does not decide alone."""
 
 
+@kernel_in_place
+def work_of(scratch: FloatArray) -> Work:
+    """Return names for rows of ``scratch``."""
+    return Work(
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7], scratch[8],
+        scratch[9], scratch[10], scratch[11],
+    )  # fmt: skip
+
+
+@kernel_in_place
+def feature_of(stream: FloatArray, block: FloatArray, f: int) -> Feature:
+    """Return names for rows of a feature: 0 for means, 1 for spreads."""
+    drift = s.DRIFT + s.MEASURED * f
+    return Feature(
+        stream[s.REFERENCE + f], stream[drift], stream[drift + 1], stream[drift + 2], stream[s.PRODUCT + f],
+        stream[s.POWER + f], stream[s.RESIDUAL + f], block[s.LEVEL + f], block[s.NOISE + f], block[s.SWAY + f],
+    )  # fmt: skip
+
+
 @kernel_apart
-def clear(
-    m: int, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
-    higher: FloatArray,
-) -> None:  # fmt: skip
+def clear(m: int, w: Work) -> None:
     """Begin a window of no batches."""
     for j in range(m):
-        total[j] = error[j] = 0.0
-        low[j] = lower[j] = np.inf
-        high[j] = higher[j] = -np.inf
+        w.total[j] = w.error[j] = 0.0
+        w.low[j] = w.lower[j] = np.inf
+        w.high[j] = w.higher[j] = -np.inf
 
 
 @kernel_apart
 def extend(
-    m: int, begin: int, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray, high: FloatArray,
-    higher: FloatArray, values: FloatArray, errors: FloatArray, level: FloatArray, squared: float,
-) -> None:  # fmt: skip
+    m: int, begin: int, w: Work, values: FloatArray, errors: FloatArray, level: FloatArray, squared: float
+) -> None:
     """Add a batch to a window: its deviation from a level, its error variance, and the two extremes on each side."""
     for j in range(m):
         k = np.uint64(begin + j)
         x = values[k] - level[k]
-        high[j] = max(high[j], min(higher[j], x))
-        higher[j] = max(higher[j], x)
-        low[j] = min(low[j], max(lower[j], x))
-        lower[j] = min(lower[j], x)
-        total[j] += x
-        error[j] += errors[k] * errors[k] * squared if squared > 0.0 else errors[k]
+        w.high[j] = max(w.high[j], min(w.higher[j], x))
+        w.higher[j] = max(w.higher[j], x)
+        w.low[j] = min(w.low[j], max(w.lower[j], x))
+        w.lower[j] = min(w.lower[j], x)
+        w.total[j] += x
+        w.error[j] += errors[k] * errors[k] * squared if squared > 0.0 else errors[k]
 
 
 @kernel_in_place
@@ -85,22 +101,21 @@ def independent(residual: float, one: float, t: float) -> float:
 
 @kernel_apart
 def scale_drift(
-    first: FloatArray, drift: FloatArray, one: FloatArray, two: FloatArray, four: FloatArray, t: float, n: int, i: int,
+    first: FloatArray, drift: FloatArray, x: Feature, t: float, n: int, i: int,
     prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Set the drift scales of one batch, at least 1, and of n batches: between those of the windows around n."""
     share, after = float(1 << i) / n, min(i + 1, s.WINDOWS - 1)
     for j in range(first.shape[0]):
-        first[j] = max(drift_scale(0, one[j], two[j], four[j], t, prior[0]), 1.0)
-        inner = drift_scale(i, one[j], two[j], four[j], t, prior[i])
-        outer = drift_scale(after, one[j], two[j], four[j], t, prior[after])
+        first[j] = max(drift_scale(0, x.one[j], x.two[j], x.four[j], t, prior[0]), 1.0)
+        inner = drift_scale(i, x.one[j], x.two[j], x.four[j], t, prior[i])
+        outer = drift_scale(after, x.one[j], x.two[j], x.four[j], t, prior[after])
         drift[j] = max(inner * share, outer)
 
 
 @kernel_apart
 def weigh_block(
-    z2: FloatArray, variance: FloatArray, total: FloatArray, error: FloatArray, low: FloatArray, lower: FloatArray,
-    high: FloatArray, higher: FloatArray, first: FloatArray, drift: FloatArray, level: FloatArray,
+    z2: FloatArray, variance: FloatArray, w: Work, first: FloatArray, drift: FloatArray, level: FloatArray,
     reference: FloatArray, noise: FloatArray, sway: FloatArray, n: float, age: float, rounding: float,
 ) -> None:  # fmt: skip
     """Convert sums of a window into squared z-scores against the reference, given level, noise and sway of a block."""
@@ -108,9 +123,9 @@ def weigh_block(
     for j in range(z2.shape[0]):
         unit = max(noise[j], 0.0) + rounding * level[j] * level[j] + s.TINY
         one, at = first[j] * unit, reference[j]
-        variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), error[j] / (n * n))
-        mean = total[j] / n - at
-        mean += trimming(mean * n, low[j] - at, lower[j] - at, high[j] - at, higher[j] - at) / n
+        variance[j] = max(drift[j] * unit + one / age + max(sway[j] - one * sure, 0.0), w.error[j] / (n * n))
+        mean = w.total[j] / n - at
+        mean += trimming(mean * n, w.low[j] - at, w.lower[j] - at, w.high[j] - at, w.higher[j] - at) / n
         z2[j] = min(mean * mean / variance[j], MOST)
 
 
@@ -141,23 +156,21 @@ def compare(
     n, columns, t, i = batches.shape[0], batches.shape[2], watched / (watched + settings.prior_count), 0
     while i < s.WINDOWS - 1 and 2 << i <= n:
         i += 1
-    total, error, low, lower, high, higher = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
-    first, drift, zero, nu, factors = scratch[6], scratch[7], scratch[8], scratch[9], scratch[10]
+    w = work_of(scratch)
+    first, drift, zero = w.weight, w.power, w.unit
     for j in range(columns):
         zero[j] = 0.0
     for f in range(2):
-        row = s.DRIFT + s.MEASURED * f
-        scale_drift(first, drift, stream[row], stream[row + 1], stream[row + 2], t, n, i, settings.expected[f])
-        clear(columns, total, error, low, lower, high, higher)
+        scale_drift(first, drift, feature_of(stream, blocks[0], f), t, n, i, settings.expected[f])
+        clear(columns, w)
         for k in range(n):
-            values, errors, squared = batches[k, f], batches[k, f + 1], (1.0 - f) / settings.batch
-            extend(columns, 0, total, error, low, lower, high, higher, values, errors, zero, squared)
+            extend(columns, 0, w, batches[k, f], batches[k, f + 1], zero, (1.0 - f) / settings.batch)
         for k in range(blocks.shape[0]):
             level, age = blocks[k, s.LEVEL + f], max(ages[k], 1.0)
             at = stream[s.REFERENCE + f] if k == own else level
             weigh_block(
-                z2[k, f], variance[k, f], total, error, low, lower, high, higher, first, drift, level, at,
-                blocks[k, s.NOISE + f], blocks[k, s.SWAY + f], float(n), age, settings.rounding,
+                z2[k, f], variance[k, f], w, first, drift, level, at, blocks[k, s.NOISE + f], blocks[k, s.SWAY + f],
+                float(n), age, settings.rounding,
             )  # fmt: skip
     closest, near, next_near = 0, np.inf, np.inf
     for k in range(blocks.shape[0]):
@@ -177,9 +190,9 @@ def compare(
                 z2[k, f, j] /= moved
                 variance[k, f, j] *= moved
                 share = independent(stream[s.RESIDUAL + f, j], stream[s.DRIFT + s.MEASURED * f, j], t)
-                nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched) * share
-            bayes_factors(columns, 0, factors, z2[k, f], nu, z2[k, f], settings.prior_scale)
-            some, product = totals(columns, factors, z2[k, f], nu, 1.0 / math.sqrt(features), settings.prior_scale)
+                w.nu[j] = settings.prior_count + min(max(ages[k], 1.0), watched) * share
+            bayes_factors(columns, 0, w.factors, z2[k, f], w.nu, z2[k, f], settings.prior_scale)
+            some, product = totals(columns, w.factors, z2[k, f], w.nu, 1.0 / math.sqrt(features), settings.prior_scale)
             every += some
             mixture += product
         found[k] = combined(
