@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ccmem.base.validation import check_finite
-from ccmem.core.allocation import SMALL, aligned_zeros_of
+from ccmem.core.allocation import aligned_zeros_of
 from ccmem.core.parameters import check_parameters
 from ccmem.core.state import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED
 from ccmem.io.persistence.tensorfile import narrowed
@@ -152,11 +152,13 @@ def _check_arrays(memory: CompetitiveMemory, arrays: Any, counts: Any, n_feature
     wholes = [_whole(owner, name, arrays[name], layout[name], counts, capacity) for name in names]
     given = {name: arrays[name] for name in names}
     for name, array in given.items():
-        if array.dtype.itemsize == 8 and array.dtype.kind != "f":
+        if array.dtype.kind == "f":
+            if not np.isfinite(array).all():
+                raise ValueError(f"{owner}: {name} holds NaN or infinity")
+        elif array.dtype.itemsize == 8:
             given[name] = array = widened(array)
             if array.size and array.min() < 0:
                 raise ValueError(f"{owner}: {name} holds negative counts")
-    _check_finite(owner, {name: array for name, array in given.items() if array.dtype.kind == "f" and array.size})
     journal_layout = (FIRST_JOURNAL_LINES, JOURNAL_COLUMNS), np.int64
     *made, counters, journal = aligned_zeros_of([*(whole[:2] for whole in wholes), layout["counters"], journal_layout])
     for whole, array, (_, _, used) in zip(made, given.values(), wholes, strict=True):
@@ -192,16 +194,6 @@ def _whole(
     if not fits:
         raise ValueError(f"{owner}: {name} is not an array of {np.dtype(dtype)} of shape {(used, *shape[1:])}")
     return (capacity if rows == MANY else used, *shape[1:]), dtype, used
-
-
-def _check_finite(owner: str, floats: dict[str, Any]) -> None:
-    """Raise if an array holds NaN or infinity; small arrays are checked together, because that is faster."""
-    small = sum([array.nbytes for array in floats.values()]) <= SMALL
-    if small and np.logical_and.reduce(np.isfinite(np.concatenate([*floats.values()], axis=None))):
-        return
-    for name, array in floats.items():
-        if not np.isfinite(array).all():
-            raise ValueError(f"{owner}: {name} holds NaN or infinity")
 
 
 def check_names(owner: str, fields: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> None:
