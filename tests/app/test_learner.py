@@ -109,7 +109,7 @@ def test_a_learner_comes_back_with_columns_and_events(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"was not written.*impossible size of the events file"):
         learner.save(tmp_path / "m")
     learner.events = None
-    for odd in (Progress(rows=2**62), Progress(size=-1), Progress(anchor=(1, 2**62))):
+    for odd in (Progress(rows=2**62), Progress(size=-1), Progress(end=2**62)):
         learner.progress["f.csv"] = odd
         with pytest.raises(CheckpointError, match=r"was not written.*impossible progress"):
             learner.save(tmp_path / "m")

@@ -194,10 +194,7 @@ class Learner:
             "columns": columns,
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "progress": [
-                [key, *entry._replace(anchor=list(entry.anchor) if entry.anchor else None)]  # type: ignore[arg-type]
-                for key, entry in self.progress.items()
-            ],
+            "progress": [[key, *entry] for key, entry in self.progress.items()],
             "events": None if self.events is None else list(self.events),
             "front": self.front,
             "clock": None if self._clock is None else self._clock.export(),
@@ -256,13 +253,11 @@ class Learner:
             for part, n in ((self.front or self.model, len(features)), (self.model, self._n_windowed(len(features)))):
                 if getattr(part, "n_features_in_", n) != n:
                     raise ValueError(f"{n} columns for a model of {part.n_features_in_}")
-        for key, rows, complete, anchor, size, digest, modified in fields["progress"]:
-            numbers = [rows, size, abs(modified), *(anchor or (0, 0))]
-            if not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or len(numbers) != 5:
+        for key, rows, complete, end, size, digest, modified in fields["progress"]:
+            numbers = [rows, size, abs(modified), 0 if end is None else end]
+            if not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
                 raise ValueError("impossible progress")
-            self.progress[str(key)] = Progress(
-                rows, bool(complete), tuple(anchor) if anchor else None, size, str(digest), modified
-            )
+            self.progress[str(key)] = Progress(rows, bool(complete), end, size, str(digest), modified)
         if fields["events"] is not None:
             file, size, tail = fields["events"]
             if type(size) is not int or not 0 <= size < 2**62:

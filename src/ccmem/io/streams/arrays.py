@@ -92,7 +92,7 @@ class ArrayTable:
                 sample[name] = self._texts(values, name) if values.ndim == 1 else ["(a vector)"]
         return infer(sample, self._rules, CellFormat())
 
-    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+    def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
         """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
         for name in columns.features:
             if name not in self._numeric:

@@ -75,7 +75,7 @@ class ArrowTable:
                 found.columns[i] = column._replace(kind="number", why="")
         return found
 
-    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+    def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
         """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
         pa = pyarrow()
         label = () if columns.label is None else (columns.label,)

@@ -209,11 +209,10 @@ class FileStream:
         if chunk.times is not None:
             self.timing.add(chunk.times)
         progress, rows = self._progress[file.key], chunk.first + chunk.n_rows
-        anchor = None
+        end = None
         if file.witness is not None:
-            end = progress.size if chunk.ends is None else int(chunk.ends[-1]) if chunk.n_rows else None
-            anchor = progress.anchor if end is None else (rows, end)
-        self._progress[file.key] = progress._replace(rows=rows, anchor=anchor, digest="")
+            end = progress.size if chunk.ends is None else int(chunk.ends[-1]) if chunk.n_rows else progress.end
+        self._progress[file.key] = progress._replace(rows=rows, end=end, digest="")
 
     def _leave(self, file: _File) -> None:
         if file.held_back:
@@ -221,8 +220,8 @@ class FileStream:
             self.in_open_quote += file.held_lines
         progress = self._progress[file.key]._replace(rows=file.rows, complete=not file.held_back)
         if file.witness is not None:
-            anchor = progress.anchor if file.offset is None else (file.rows, file.offset)
-            progress = progress._replace(anchor=anchor or (file.rows, progress.size), digest="")
+            end = progress.end if file.offset is None else file.offset
+            progress = progress._replace(end=progress.size if end is None else end, digest="")
         self._progress[file.key] = progress
         self._close()
 
@@ -236,7 +235,7 @@ class FileStream:
         """Store a digest of the rows yielded so far in the progress of the current file."""
         if (file := self._current) is not None and file.witness is not None:
             progress = self._progress[file.key]
-            if progress.anchor is not None and not progress.digest:
+            if progress.end is not None and not progress.digest:
                 digest = digest_of(file.witness, covered(file.key, progress))
                 self._progress[file.key] = progress._replace(digest=digest)
 
@@ -283,7 +282,7 @@ class FileStream:
             self.left_out = excluded(table.schema, self.columns.label)
             self.chosen = [column for column in table.schema.columns if column.name in used]
         columns = check_columns(table, file.name, self.columns)
-        batches = table.batches(columns, file.rows, file.progress.anchor)
+        batches = table.batches(columns, file.rows, file.progress.end)
         while True:
             with named(file.name):
                 batch = next(batches, None)

@@ -86,14 +86,14 @@ class LineTable:
         """Continue after the end of the data read so far; the end of a pipe also ends its last line."""
         self._finished = self._hold = False
 
-    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
+    def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
         """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
         row = 0
         self.text_labels = columns.text_labels
-        if self._seek is not None and anchor is not None and self._body <= anchor[1] and anchor[0] <= skip:
-            row = anchor[0]
-            self._seek(anchor[1])
-            self._restart(b"", anchor[1])
+        if self._seek is not None and end is not None and self._body <= end:
+            row = skip
+            self._seek(end)
+            self._restart(b"", end)
             self._finished = False
         while (block := self._block()) is not None:
             batch = self._parse(block, columns._replace(text_labels=self.text_labels))

@@ -20,8 +20,8 @@ class Progress(NamedTuple):
 
     rows: int = 0
     complete: bool = False
-    anchor: tuple[int, int] | None = None
-    """Number of rows, and number of leading bytes of the file that hold them."""
+    end: int | None = None
+    """Number of leading bytes of the file that hold the rows."""
     size: int = 0
     """Size of the file in bytes when it was opened."""
     digest: str = ""
@@ -54,8 +54,8 @@ def _head_of(start: bytes, length: int) -> str:
 
 def covered(file: str, progress: Progress) -> int:
     """Return the number of leading bytes of ``file`` that the digest in its progress covers."""
-    packed = file.lower().endswith(".gz")  # the anchor counts decompressed bytes
-    return progress.size if packed or progress.anchor is None else progress.anchor[1]
+    packed = file.lower().endswith(".gz")  # the end counts decompressed bytes
+    return progress.size if packed or progress.end is None else progress.end
 
 
 def renamed(files: Iterable[str], known: Mapping[str, Progress]) -> dict[str, str]:

@@ -205,8 +205,8 @@ class Table(Protocol):
         """Roles of the columns, from a sample of rows."""
         ...
 
-    def batches(self, columns: Columns, skip: int, anchor: tuple[int, int] | None) -> Iterator[Batch]:
-        """Yield the rows after the first ``skip``. ``anchor`` is a row number and the offset of that row."""
+    def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
+        """Yield the rows after the first ``skip``, which end at the offset ``end`` if it is known."""
         ...
 
     def close(self) -> None:
