@@ -176,18 +176,9 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and stream state to ``path`` atomically."""
-        columns: dict[str, Any] | None = None
+        columns = None
         if (known := self.columns) is not None:
-            columns = {
-                "features": list(known.features),
-                "label": known.label,
-                "dtype": known.dtype.name,
-                "text_labels": known.text_labels,
-                "time": list(known.time),
-                "time_format": known.time_format,
-                "decimal": known.cells.decimal,
-                "missing": list(known.cells.missing),
-            }
+            columns = known._asdict() | {"dtype": known.dtype.name, "cells": tuple(known.cells)}
         learner = {
             "scale_kind": self.scale_kind,
             "scale": None if self.scale is None else self.scale.export(),
@@ -232,18 +223,17 @@ class Learner:
         if fields.get("clock") is not None:
             self._clock = Clock.of(fields["clock"])
         if fields["columns"] is not None:
-            given = dict(fields["columns"])
-            features = tuple(given.pop("features"))
-            dtype = np.dtype({"float32": "f4", "float64": "f8"}[given["dtype"]])
-            time, form = tuple(given.get("time", ())), given.get("time_format", "")
-            cells = CellFormat(given.get("decimal", "."), tuple(given.get("missing", ())))
-            columns = Columns(features, given["label"], dtype, given["text_labels"], time, form, cells)
+            columns = Columns(**fields["columns"])
+            features, time, cells = tuple(columns.features), columns.time, CellFormat(*columns.cells)
+            dtype = np.dtype({"float32": "f4", "float64": "f8"}[fields["columns"]["dtype"]])
+            columns = columns._replace(features=features, dtype=dtype, cells=cells, texts=())
             texts = [*features, *time, *cells.missing] + ([columns.label] if columns.label is not None else [])
             if not features or not all(isinstance(name, str) for name in texts):
                 raise ValueError("impossible columns")
             if not (columns.text_labels is None or isinstance(columns.text_labels, bool)):
                 raise ValueError("impossible kind of labels")
-            if cells.decimal not in (".", ",") or (time and form not in (*FORMATS, NATIVE)) or len(time) > 2:
+            known = columns.time_format in (*FORMATS, NATIVE)
+            if cells.decimal not in (".", ",") or (time and not known) or len(time) > 2:
                 raise ValueError("impossible format of cells or times")
             self.columns = columns
             if fields["scale"] is not None:
