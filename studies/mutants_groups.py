@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "io.streams.drift", "io.streams.files", "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",
          "io.streams.tables", "io.streams.timestamps", "io.streams.write", "app.learner", "app.events_file",
-         "app.happenings", "app.stopping", "kernels.sources"),
+         "app.happenings", "app.stopping", "kernels.sources", "layers.scaling"),
         ("tests/io/streams", "tests/io/real_files", "tests/app/commands", "tests/app/test_learner.py"),
     ),
     "readout": (
@@ -57,8 +57,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/readout", "tests/kernels/test_neighbours.py", "tests/core/test_locking.py"),
     ),
     "layers": (
-        ("layers._encode", "layers._shapes", "layers._signal", "layers._vectors", "layers._windowed", "layers.patch",
-         "layers.scaling", "layers.shape", "layers.stack", "layers.window"),
+        ("layers._encode", "layers._shapes", "layers._signal", "layers._windowed", "layers.patch", "layers.shape",
+         "layers.stack", "layers.window"),
         ("tests/layers", "tests/core/test_locking.py"),
     ),
     "fleet": (
@@ -78,6 +78,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/models/test_adaptive.py", "tests/models/test_missing.py", EVERY),
     ),
 }  # fmt: skip
-"""Modules that are mutated together, and the tests that run for them."""
+"""Modules that are mutated together, and the tests that run for them.
+
+``kernels.jit``, ``kernels.lanes`` and ``layers._vectors``, which emit machine code, do not run without the JIT.
+"""
 NAMED_ONLY = "commands and data sets"
 """Group without random mutants."""

@@ -32,5 +32,7 @@ def test_edges_of_a_unit_grow_older_and_are_removed() -> None:
 def test_the_local_threshold_is_the_farthest_neighbour_or_the_nearest_unit() -> None:
     prototypes, edges = np.array([[0.0], [1.0], [3.0], [10.0]]), path()
     assert [graph.local_threshold(prototypes, edges, unit, 4) for unit in range(4)] == [1.0, 4.0, 4.0, 49.0]
+    graph.connect(edges, 3, 0)
+    assert [graph.local_threshold(prototypes, edges, unit, 4) for unit in range(4)] == [100.0, 4.0, 4.0, 100.0]
     assert graph.local_threshold(prototypes, np.zeros((4, 4), np.int32), 1, 4) == 1.0
     assert graph.local_threshold(prototypes, edges, 0, 1) == np.inf

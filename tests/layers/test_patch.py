@@ -236,3 +236,11 @@ def test_steps_visit_every_place_and_are_about_golden():
     assert [golden_step(n) for n in range(2, 11)] == [1, 1, 3, 3, 5, 4, 5, 5, 7]
     for n in range(2, 60):
         assert sorted(i * golden_step(n) % n for i in range(n)) == list(range(n))
+
+
+def test_a_layer_that_has_seen_only_blank_images_is_loaded(tmp_path):
+    X = pictures(20)
+    layer = small().partial_fit(np.zeros((3, 9, 8)))
+    layer.save(tmp_path / "layer")
+    again = load(tmp_path / "layer")
+    assert_same(known(layer.partial_fit(X)), known(again.partial_fit(X)))

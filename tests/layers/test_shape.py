@@ -271,3 +271,13 @@ def test_untrained_shapes_are_smooth_level_and_of_unit_length() -> None:
     assert power[:, :, :5].sum() > 0.95 * power.sum()  # at most two turns
     assert power[:, :, 2].sum() > 0.25 * power.sum()  # and many with as many
     assert len(np.unique(curves.round(6), axis=0)) == n
+
+
+def test_a_channel_with_one_reading_has_the_level_of_the_reading() -> None:
+    X = signal(300, 2)
+    X[:200, 1] = np.nan
+    X[7, 1] = 40.0
+    layer = ShapeLayer(16, learning_rows=200)
+    layer.push(X)
+    np.testing.assert_allclose(layer._levels, [X[:200, 0].mean(), 40.0])
+    assert layer._spreads[1] == 1.0

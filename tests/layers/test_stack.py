@@ -271,3 +271,14 @@ def test_a_memory_of_other_windows_is_refused(tmp_path):
     stack.last_ = AdaptiveCCM().partial_fit(stack.transform(X)[:, :-3])  # what windows were without pairs of channels
     with pytest.raises(CheckpointError, match="has learned 24 features of windows that have 27"):
         stack.save(tmp_path / "old")  # a file that could not be loaded is not written
+
+
+def test_buffered_rows_and_labels_count_as_kept():
+    X, y = hum()[:100, np.newaxis], np.arange(100) % 2
+    bare, labelled = Stack([WindowLayer()], AdaptiveCCM()), Stack([WindowLayer()], DiscriminantClassifier())
+    bare.partial_fit(X)
+    labelled.partial_fit(X, y)
+    assert (bare.waiting_, labelled.waiting_) == (100, 100)
+    parts = [sum(part.n_floats_ for part in stack._started()) for stack in (bare, labelled)]
+    assert bare.n_floats_ == parts[0] == 100  # the layer holds the rows
+    assert labelled.n_floats_ == parts[1] + 100

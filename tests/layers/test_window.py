@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from ccmem import AdaptiveCCM, Stack, WindowLayer, load
+from ccmem.core.events import Event
 from ccmem.layers._signal import BAND_EDGES, bands, find_period
 
 
@@ -224,3 +225,15 @@ def test_names_say_which_channels_go_together() -> None:
         "x8 with others either way",
         "x8 with its nearest",
     ]
+
+
+@pytest.mark.parametrize("window", [8, 9, 10, 11])
+def test_the_onset_of_an_event_lies_within_its_window(window: int) -> None:
+    layer = WindowLayer(window, hop=3)
+    layer.push(signal(200, 2, 0))
+    found = layer.event_in_rows(Event("new_block", step=20, from_block=0, to_block=1, count=6, uncertainty=2))
+    first, last = layer.rows_of(15)
+    assert (first, last) == (45, 45 + window - 1)
+    assert found.step == layer.rows_of(20)[1]
+    assert found.onset == (first + last) // 2
+    assert found.uncertainty == 2 * 3 + window // 2

@@ -34,6 +34,18 @@ def test_votes_follow_removed_units():
     np.testing.assert_array_equal(classifier.votes_.sum(axis=1), classifier.memory_.win_counts_)
 
 
+def test_votes_follow_removed_units_however_the_rows_are_cut():
+    X = APART[np.r_[:12, 160:220]]
+    labels = np.arange(len(X)) % 3
+    whole, single = ModalClassifier(SOINN(prune_every=7)), ModalClassifier(SOINN(prune_every=7))
+    whole.partial_fit(X, labels)
+    for row, label in zip(X, labels, strict=True):
+        single.partial_fit(row[np.newaxis], [label], classes=[0, 1, 2])
+    assert whole.memory_.n_units_ < 12
+    np.testing.assert_array_equal(whole.votes_, single.votes_)
+    np.testing.assert_array_equal(single.votes_.sum(axis=1), single.memory_.win_counts_)
+
+
 @pytest.mark.parametrize("prune_every", [1, 2, 7])
 def test_soinn_never_removes_all_units(prune_every):
     model = SOINN(prune_every=prune_every)

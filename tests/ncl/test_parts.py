@@ -240,3 +240,16 @@ def test_ranks_move_units_in_the_order_of_their_distance(n: int) -> None:
     state.counters[SEEN] = 10_000  # long after the horizon
     plain(ncl.ranks)(state, settings, n, 1)
     np.testing.assert_allclose(settings.strengths[:3], 0.25 * np.exp(-np.arange(3.0)))
+
+
+def test_a_choice_of_parts_is_fixed_once_learning_has_begun() -> None:
+    class Stepping(ncl.Model):
+        update = ncl.by_parameter("way", hebbian=ncl.hebbian, adam=ncl.adam)
+
+    X = np.eye(3)
+    with pytest.raises(ValueError, match=r"way='rmsprop'.*'hebbian'.*'adam'"):
+        Stepping(way="rmsprop").fit(X)
+    begun = Stepping().fit(X).set_params(way="adam")
+    with pytest.raises(ValueError, match="way from 'hebbian' to 'adam' cannot change"):
+        begun.partial_fit(X)
+    assert begun.fit(X).n_units_ == 3
