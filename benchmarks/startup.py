@@ -1,13 +1,21 @@
-"""Start-up cost: imports, ``ccmem --help``, first and second use of every model, and peak memory."""
+"""Start-up cost: imports, ``ccmem --help``, first and second use of every model, and peak memory.
+
+python -m benchmarks.startup                       CPU seconds of the first and the second use of every model
+python -m benchmarks.startup CCM ModalClassifier   of these models alone
+python -m benchmarks.startup --kernels CCM         and of each kernel that the first use compiles
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+
+from ccmem import registry
 
 IMPORTS = {
     "python": "pass",
@@ -22,6 +30,32 @@ X = np.random.default_rng(0).random((50, 20), dtype=np.float32)
 memory.partial_fit(X)
 memory.learn_one(X[0])
 memory.predict(X)
+"""
+LABELLED = """
+import numpy as np, ccmem
+model = ccmem.{model}({arguments})
+rng = np.random.default_rng(0)
+X = rng.random((2000, 20))
+X[1000:] += 3.0
+y = (X[:, 0] > X[:, 1]).astype(int)
+model.fit(X, y)
+model.predict(X[::40])
+if {model!r} == "ModalClassifier":
+    assert model.memory_.n_blocks_ == 2, "the memory must find the change of the stream"
+"""
+KERNELS = """
+import sys, time
+from numba.core import event
+class Recorder(event.Listener):
+    began = []
+    def on_start(self, e):
+        self.began.append(time.process_time())
+    def on_end(self, e):
+        seconds = time.process_time() - self.began.pop()
+        f = e.data["dispatcher"].py_func
+        if not self.began:
+            print(f"    {seconds:6.2f}  {f.__module__}.{f.__qualname__}", file=sys.stdout)
+event.register("numba:compile", Recorder())
 """
 PEAK = """
 import numpy as np, ccmem
@@ -77,12 +111,26 @@ def command() -> dict[str, float]:
         return {"first": processor_seconds(code, cache), "second": processor_seconds(code, cache)}
 
 
+def use(model: str) -> str:
+    """Return code that learns and predicts; classifiers learn labels, and ModalClassifier finds a change."""
+    if model in registry.MEMORIES:
+        return USE.format(model=model)
+    return LABELLED.format(model=model, arguments="ccmem.AdaptiveCCM()" if model == "ModalClassifier" else "")
+
+
+def kernels(model: str) -> None:
+    """Print the CPU seconds of each kernel that the first use of a model compiles, parts included."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "CCMEM_KERNEL_CACHE": cache}
+        subprocess.run([sys.executable, "-c", KERNELS + use(model)], env=environment, check=True)
+
+
 def uses(models: list[str]) -> dict[str, dict[str, float]]:
     """Return the CPU seconds of a process that learns and predicts, with an empty and a filled kernel cache."""
     result = {}
     for model in models:
         with tempfile.TemporaryDirectory() as cache:
-            code = USE.format(model=model)
+            code = use(model)
             result[model] = {"first": processor_seconds(code, cache), "second": processor_seconds(code, cache)}
     result["`ccmem learn`, 200 rows"] = command()
     return result
@@ -106,3 +154,24 @@ def peak_memory(models: list[str], rows: int) -> dict[str, float]:
         )
         result[name] = int(answer.stdout) / 1024
     return result
+
+
+def main() -> None:
+    """Print the CPU seconds of the first and the second use of models."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="classes of ccmem (default: all models and classifiers)")
+    parser.add_argument("--kernels", action="store_true", help="list the kernels that the first use compiles")
+    options = parser.parse_args()
+    known = [*registry.MEMORIES, *registry.PREDICTORS, "ModalClassifier"]
+    if unknown := [name for name in options.models if name not in known]:
+        parser.error(f"{unknown[0]!r} is not a model; the models are {', '.join(known)}")
+    for model in options.models or known:
+        with tempfile.TemporaryDirectory() as cache:
+            first, second = processor_seconds(use(model), cache), processor_seconds(use(model), cache)
+        print(f"{first:6.2f} first, {second:5.2f} second  {model}", flush=True)
+        if options.kernels:
+            kernels(model)
+
+
+if __name__ == "__main__":
+    main()
