@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "blocks": (
         ("models._blocks", "models._explain", "models._frame"),
         ("tests/core", "tests/base", "tests/models/test_adaptive.py", "tests/models/test_ccm.py",
-         "tests/models/test_missing.py", "tests/io/persistence/test_checkpoint.py",
+         "tests/models/test_explain.py", "tests/models/test_missing.py", "tests/io/persistence/test_checkpoint.py",
          "tests/io/persistence/test_faults.py", "tests/app/commands/test_events.py", "tests/test_plots.py"),
     ),
     "core and base": (

@@ -25,7 +25,6 @@ def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
         duration = None
         if then is not None and then.onset_time is not None and event.onset_time is not None:
             duration = then.onset_time - event.onset_time
-        changes = memory.explain(event).columns if max(event.from_block, event.to_block) < memory.n_blocks_ else []
         values = {
             **event.record(),
             "time": event.time,
@@ -34,7 +33,7 @@ def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
             "block": names.get(event.to_block, f"block {event.to_block}"),
             "before": names.get(event.from_block, f"block {event.from_block}"),
             "duration": duration,
-            "moved": ", ".join(change.name for change in changes[:MOVED]),
+            "moved": ", ".join(change.name for change in memory.explain(event).columns[:MOVED]),
             "evidence": event.evidence or None,
         }
         for name in COLUMNS:
