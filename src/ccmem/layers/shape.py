@@ -309,14 +309,8 @@ class ShapeLayer(WindowedLayer):
     # Checkpoints ------------------------------------------------------------------------------------------------------
 
     def _export_learned(self) -> dict[str, Any]:
-        return {
-            "levels": self._levels,
-            "spreads": self._spreads,
-            "latest": self._latest,
-            "squares": self._squares,
-            "wins": self._wins,
-            "units": np.concatenate([units.ravel() for units in self._units]),
-        }
+        learned = {name: getattr(self, f"_{name}") for name in self._learned_names}
+        return {**learned, "units": np.concatenate([units.ravel() for units in self._units])}
 
     def _import_learned(self, fields: dict[str, Any]) -> None:
         from ccmem.base.storage import check_array

@@ -127,7 +127,7 @@ def test_validation_goes_by_its_seed():
 
 def test_a_place_that_a_task_does_not_have_is_no_class():
     X, y = np.eye(5).repeat(4, axis=0), np.arange(5).repeat(4)
-    uneven = Benchmark._grouped(X, y, np.arange(20), X, y, ((0, 1, 2), (3, 4)))
+    uneven = Benchmark._grouped((X, y, np.arange(20)), (X, y), ((0, 1, 2), (3, 4)))
     assert uneven.width == 3
     assert protocol._class_at(uneven, 1, np.array([0, 1, 2])).tolist() == [3, 4, -1]
     outcomes = run(memory(), uneven, uneven.stream(0))

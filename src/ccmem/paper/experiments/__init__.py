@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module, resources
 from typing import Any, NamedTuple
 
@@ -117,29 +117,19 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
 
 
-def settings() -> dict[str, Any]:
-    """Parse settings.toml: data sets and rows."""
-    return _read("settings.toml")
-
-
-def tuned() -> dict[str, Any]:
-    """Parse tuned.json: data set -> model -> result of ``ccmem tune``."""
-    return _read("tuned.json")
-
-
-def paper() -> dict[str, Any]:
-    """Parse paper.toml: the published tables."""
-    return _read("paper.toml")
+settings = partial(_read, "settings.toml")
+"""Parse settings.toml: data sets and rows."""
+tuned = partial(_read, "tuned.json")
+"""Parse tuned.json: data set -> model -> result of ``ccmem tune``."""
+paper = partial(_read, "paper.toml")
+"""Parse paper.toml: the published tables."""
+rivals = partial(_read, "rivals.toml")
+"""Parse rivals.toml: budgets, methods and their search spaces."""
 
 
 def model_names() -> list[str]:
     """Return the models of the paper's tables, in order."""
     return list(settings()["rows"])
-
-
-def rivals() -> dict[str, Any]:
-    """Parse rivals.toml: budgets, methods and their search spaces."""
-    return _read("rivals.toml")
 
 
 def named_row(dataset: str, name: str, size: str = "small") -> Row:

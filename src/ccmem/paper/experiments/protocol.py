@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -58,7 +58,8 @@ class Benchmark:
     def of(cls, data: ImageData, n_tasks: int = 5, class_order: Sequence[int] | None = None) -> Benchmark:
         """Train on the training part and test on the test part."""
         tasks = class_tasks(data.y_train, n_tasks, class_order)
-        return cls._grouped(data.X_train, data.y_train, np.arange(len(data.y_train)), data.X_test, data.y_test, tasks)
+        everything = data.X_train, data.y_train, np.arange(len(data.y_train))
+        return cls._grouped(everything, (data.X_test, data.y_test), tasks)
 
     @classmethod
     def validation(cls, data: ImageData, n_tasks: int = 5, part: float = 1 / 6, seed: int = 0) -> Benchmark:
@@ -66,9 +67,8 @@ class Benchmark:
         tasks = class_tasks(data.y_train, n_tasks)
         order = np.random.default_rng(seed).permutation(len(data.y_train))
         held_out, rest = np.split(order, [round(part * len(order))])
-        return cls._grouped(
-            data.X_train, data.y_train, np.sort(rest), data.X_train[held_out], data.y_train[held_out], tasks
-        )
+        train = data.X_train, data.y_train, np.sort(rest)
+        return cls._grouped(train, (data.X_train[held_out], data.y_train[held_out]), tasks)
 
     def few(self, n_each: int) -> Benchmark:
         """Return the benchmark with the first ``n_each`` samples of every class."""
@@ -77,18 +77,12 @@ class Benchmark:
             return np.concatenate([np.flatnonzero(labels == label)[:n_each] for task in self.tasks for label in task])
 
         rows, tested = self.rows[first(self.y[self.rows])], first(self.y_test)
-        return self._grouped(self.X, self.y, rows, self.X_test[tested], self.y_test[tested], self.tasks)
+        return self._grouped((self.X, self.y, rows), (self.X_test[tested], self.y_test[tested]), self.tasks)
 
     @classmethod
-    def _grouped(
-        cls,
-        X: FloatArray,
-        y: IntArray,
-        rows: IntArray,
-        X_test: FloatArray,
-        y_test: IntArray,
-        tasks: tuple[tuple[int, ...], ...],
-    ) -> Benchmark:
+    def _grouped(cls, train: tuple[Any, Any, Any], test: tuple[Any, Any], tasks: tuple[tuple[int, ...], ...]) -> Self:
+        """Return ``X``, ``y`` and ``rows`` with the test rows and their classes, grouped by task."""
+        X_test, y_test = test
         members = [np.flatnonzero(np.isin(y_test, classes)) for classes in tasks]
         for task, part in enumerate(members):
             if len(part) == 0:
@@ -96,7 +90,7 @@ class Benchmark:
         edges = np.cumsum([0, *map(len, members)]).tolist()
         order = np.concatenate(members)
         parts = tuple(slice(start, end) for start, end in pairwise(edges))
-        return cls(X, y, rows, X_test[order], y_test[order], tasks, parts)
+        return cls(*train, X_test[order], y_test[order], tasks, parts)
 
     def stream(self, seed: Any) -> TaskStream:
         """Return the class-incremental stream of one trial, as indices into ``X``."""
