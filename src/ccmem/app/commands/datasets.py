@@ -28,15 +28,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _look(entry: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Return the facts about a data set, including the outcome of the request or the reason of its failure."""
-    facts: dict[str, Any] = {
-        "name": entry.name,
-        "title": entry.title,
-        "provenance": entry.provenance,
-        "licence": entry.licence,
-        "sha256": dict(entry.sha256),
-        "notes": [],
-        "failed": False,
-    }
+    facts: dict[str, Any] = {key: getattr(entry, key) for key in ("name", "title", "provenance", "licence", "sha256")}
+    facts |= {"notes": [], "failed": False}
     try:
         if options.action == "fetch":
             raw, source = fetch(entry.name, folder=options.data)

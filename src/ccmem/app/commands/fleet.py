@@ -132,11 +132,7 @@ def _store_facts(store: Store) -> dict[str, Any]:
     model, columns, totals = store.recipe.model, store.columns, store.manifest["totals"]
     keys, files = store.n_keys(), map(store.bucket_file, range(store.buckets))
     size = sum(file.stat().st_size for file in files if file.exists())
-    facts: dict[str, Any] = {
-        "store": str(store.folder),
-        "model": repr(getattr(model, "memory", model)),
-        "scale": store.recipe.scale,
-    }
+    facts: dict[str, Any] = {"store": str(store.folder), "model": repr(getattr(model, "memory", model))}
     facts |= {"scale": store.recipe.scale, "key": columns.key, "order": columns.order}
     facts |= {"features": list(columns.features), "label": columns.label, "dtype": columns.dtype}
     facts |= {"keys": keys, "rows": totals["rows"]}

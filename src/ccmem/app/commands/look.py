@@ -60,15 +60,8 @@ def facts_of(args: argparse.Namespace) -> dict[str, Any]:
     columns = []
     for column in schema.columns:
         use = "learn" if column.name in chosen else "label" if column.name == args.label else column.kind
-        why = "" if use == "learn" else column.why
-        entry: dict[str, Any] = {
-            "name": column.name,
-            "use": use,
-            "why": why,
-            "example": column.example,
-            "code": column.code,
-        }
-        entry |= {"missing": column.missing, "low": column.low, "high": column.high}
+        entry: dict[str, Any] = {"name": column.name, "use": use, "why": "" if use == "learn" else column.why}
+        entry |= {name: getattr(column, name) for name in ("example", "code", "missing", "low", "high")}
         columns.append(entry | found.get(column.name, {}))
     timing = stream.timing
     return {

@@ -111,20 +111,10 @@ class Results:
         self.path, self.folder = folder / f"{data.name}.json", folder
         self.trials, self.seed, self.protocols = trials, seed, protocols
         self._saved = 0.0
-        about = {
-            "name": data.name,
-            "title": data.title,
-            "source": data.source,
-            "notes": list(data.notes),
-            "sha256": dict(data.sha256),
-            "pixels": data.pixels,
-            "image_shape": list(data.image_shape),
-            "class_names": list(data.class_names),
-            "n_train": len(benchmark.rows),
-            "n_test": len(benchmark.y_test),
-            "tasks": [list(task) for task in benchmark.tasks],
-            "change_points": list(benchmark.stream(0).change_points),
-        }
+        copied = ("name", "title", "source", "notes", "sha256", "pixels", "image_shape", "class_names")
+        about = {name: getattr(data, name) for name in copied}
+        about |= {"n_train": len(benchmark.rows), "n_test": len(benchmark.y_test), "tasks": benchmark.tasks}
+        about["change_points"] = benchmark.stream(0).change_points
         self._head = {"format": FORMAT, "dataset": about, "versions": versions(), "base_seed": seed}
         earlier = self._earlier(fresh)
         self._rows: dict[str, dict[str, Any]] = {}
