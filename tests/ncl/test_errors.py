@@ -7,6 +7,7 @@ import pytest
 
 from ccmem import from_bytes, ncl
 from ccmem.kernels.jit import JIT_ENABLED
+from ccmem.ncl.competitions import LABELLED
 from ccmem.ncl.errors import explained
 
 X = np.random.default_rng(0).random((30, 3))
@@ -79,8 +80,9 @@ def test_a_loaded_classifier_names_the_activation_that_fails():
 def test_a_problem_that_no_part_caused_stays_as_it_is():
     model = Plain().fit(X)
     problem = IndexError("elsewhere")
-    assert explained(model, X[0], problem) is problem
-    assert "Plain: its kernel could not learn a row" in str(explained(model, X[0]))
+    assert explained(model, X[0], (), problem) is problem
+    with pytest.raises(RuntimeError, match="the kernel of Plain could not learn a row"):
+        model._grow(X[0])
 
 
 class Plain(ncl.Model):
@@ -196,7 +198,7 @@ def test_units_that_do_not_exist():
     def endless(state, settings, n, k):
         return True
 
-    @ncl.update(hooks={"start": ncl.hebbian.part.hooks["start"]})
+    @ncl.update
     def spoil(state, settings, unit, x, amount):
         state.prototypes[unit, 0] = np.nan
 
@@ -212,5 +214,64 @@ def test_units_that_do_not_exist():
     class Spoilt(ncl.Model):
         update = spoil
 
-    for model, name in ((Beyond, "beyond"), (TooMany, "too_many"), (Endless, "endless"), (Spoilt, "spoil")):
-        check(model, rf"'{name}' \(test_errors.py, line \d+\) gives units that do not exist")
+    for model, message in (
+        (Beyond, r"'beyond' .* selects 1 units, \[\d+\], but there are units 0 to"),
+        (TooMany, r"'too_many' .* selects \d+ units, \[.*\], but there are units 0 to"),
+        (Endless, "'endless' .* asks for more units than there is room for; .* unless n < settings.limit"),
+        (Spoilt, r"'spoil' .* moved unit \d to \[ *nan .*\]; it must stay finite"),
+    ):
+        check(model, message)
+
+
+def test_strengths_that_are_not_finite_and_values_that_are_missing():
+    @ncl.neighbourhood(whole=True)
+    def infinite(state, settings, n, k):
+        settings.units[0], settings.strengths[0] = settings.best[0], np.inf
+        return 1
+
+    @ncl.activation
+    def silent(settings, x, prototype):
+        abs(x[0] - prototype[0])
+
+    @ncl.activation(whole=True)
+    def unset(state, settings, X, row, n):
+        settings.h[:n] = np.nan
+
+    class Infinite(ncl.Model):
+        neighbourhood = infinite
+
+    class Silent(ncl.Model):
+        activation = silent
+
+    class Unset(ncl.Model):
+        activation = unset
+
+    check(Infinite, r"'infinite' .* gives strengths \[inf\]; they must be finite")
+    check(Silent, "'silent' .* returned None; it must return a finite number")
+    check(Unset, r"'unset' .* set settings.h to \[nan.*\]; it must be finite")
+
+
+def test_an_error_that_a_part_raises():
+    @ncl.rate
+    def broken(state, settings, unit):
+        if state.wins[unit] > 2:
+            raise ValueError("too many wins")
+        return 0.1
+
+    class Model(ncl.Model):
+        rate = broken
+
+    check(Model, r"rate 'broken' \(test_errors.py, line \d+\): ValueError: too many wins")
+
+
+def test_the_label_of_the_row_that_failed_is_used():
+    @ncl.neighbourhood(whole=True, **LABELLED)
+    def broken(state, settings, n, k):
+        settings.units[0], settings.strengths[0] = settings.best[0], np.nan if settings.label[0] == 1 else 0.5
+        return 1
+
+    class Model(ncl.Classifier):
+        neighbourhood = broken
+
+    with pytest.raises(ncl.PartError, match=r"'broken' .* gives strengths"):
+        Model(units_per_class=1).fit(X, np.repeat(["a", "a", "b"], 10))

@@ -55,13 +55,14 @@ def test_rates_and_what_a_win_does() -> None:
 
 def test_growth_by_distinct_rows_by_class_and_by_vigilance() -> None:
     first, unmatched, of_class = map(plain, (ncl.first_samples, ncl.unmatched, ncl.first_samples_of_class))
-    settings = competing([0.0, 2.0, 1.0], limit=3, label=[1], units_per_class=2)
+    settings = competing([0.0, 2.0, 1.0], limit=3, label=[1], units_per_class=2, similar=False)
     state = values(labels=[1, 0, -1, -1])
     assert first(state, settings, 0, 0)
     assert not first(state, settings, 1, 1)  # equal to unit 0
     settings.h[0] = 0.5
     assert first(state, settings, 2, 1)
     assert not first(state, settings, 3, 1)  # full
+    assert first(state, settings._replace(h=np.zeros(3), similar=True), 2, 1)  # a similarity of 0 is not equality
     assert unmatched(state, settings, 2, 0)
     assert not unmatched(state, settings, 2, 1)
     assert not unmatched(state, settings, 3, 0)

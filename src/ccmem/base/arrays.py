@@ -20,6 +20,10 @@ LARGEST_TO_RAISE = 1e15
 """Largest absolute value for which sums of differences raised to the highest order are finite."""
 
 
+AXES = ("unit", "column", "pair", "one")
+"""Named shapes of an array: a number per unit, per unit and column, per two units, or one number."""
+
+
 class Array(NamedTuple):
     """An array of the state, by name ``state.<name>``."""
 
@@ -36,9 +40,8 @@ class Array(NamedTuple):
         """Return the shape of the array for ``capacity`` units."""
         if callable(self.axes):
             return tuple(self.axes(model, capacity))
-        return {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity)}.get(
-            self.axes, (1,)
-        )
+        sizes = {"unit": (capacity,), "column": (capacity, n_features), "pair": (capacity, capacity), "one": (1,)}
+        return sizes[self.axes]
 
 
 class ArrayState(PredictingMemory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping
@@ -78,6 +79,29 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
     for name, (test, text) in rules.items():
         if not test(values[name]):
             raise ValueError(f"{owner}: {name}={_shown(values[name])} is not possible; it must be {text}")
+
+
+def give_initialiser(cls: type, base: type, defaults: dict[str, Any]) -> None:
+    """Give ``cls`` an ``__init__`` with these parameters unless it has one other than that of ``base``."""
+    own: Any = cls.__init__  # type: ignore[misc]
+    if own is base.__init__ or hasattr(own, "__signature__"):  # type: ignore[misc]
+        cls.__init__ = _initialiser(defaults)  # type: ignore[misc]
+
+
+def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:
+    """Return an ``__init__`` with these parameters, all but the first by keyword alone."""
+
+    def initialise(self: Any, *first: Any, **given: Any) -> None:
+        values = signature.bind(self, *first, **given)
+        values.apply_defaults()
+        self._assign(values.arguments)
+
+    kind = inspect.Parameter
+    listed = [kind(name, kind.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+    listed[:1] = [one.replace(kind=kind.POSITIONAL_OR_KEYWORD) for one in listed[:1]]
+    signature = inspect.Signature([kind("self", kind.POSITIONAL_OR_KEYWORD), *listed])
+    initialise.__signature__ = signature  # type: ignore[attr-defined]
+    return initialise
 
 
 def _shown(value: Any) -> str:

@@ -45,7 +45,7 @@ def learn(state, settings, X, winners<codes>):
             counters[SEEN] += 1
             continue
         <activate>
-        k = competition(state, settings, n)  #? competition for all
+        k = competition(state, settings, n) if n > 0 else 0  #? competition for all
         k = min(n, 1)  #? competition for one
         for i in range(n):  #? competition for one
             strengths[i] = competition(state, settings, h, i)

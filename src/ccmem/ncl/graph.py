@@ -19,7 +19,6 @@ from ccmem.kernels.competition import find_winners
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
 from ccmem.ncl.parts import Array, competition, growth, rate
-from ccmem.ncl.rates import count
 
 PENDING = OWN
 EDGES = {"edges": Array("pair", np.int32)}
@@ -39,7 +38,7 @@ def first_pair(state: Any, settings: Any, n: int, k: int) -> bool:
     return n < min(2, settings.limit) and (n == 0 or settings.h[0] > 0.0)
 
 
-@rate(hooks={"won": count})
+@rate
 def by_strength(state: Any, settings: Any, unit: int) -> float:
     """Return 1: a unit moves by the strength that the neighbourhood gave it."""
     return 1.0

@@ -14,10 +14,10 @@ N_UNITS = Parameter(8, integer(1), None, fixed=True)
 MAX_UNITS = Parameter(None, optional(integer(1)), None, fixed=True)
 
 
-@growth(whole=True, parameters={"init": INIT})
+@growth(whole=True, parameters={"init": INIT}, scratch={"similar": lambda model, capacity: not model._by_distance})
 def first_samples(state: Any, settings: Any, n: int, k: int) -> bool:
-    """True until all units are in use, for rows that equal none of them."""
-    return n < settings.limit and (n == 0 or settings.h[lowest(settings.h, n)] > 0.0)
+    """True until all units are in use, for rows that equal none of them; for all rows if h is a similarity."""
+    return n < settings.limit and (n == 0 or settings.similar or settings.h[lowest(settings.h, n)] != 0.0)
 
 
 @growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,14 +12,14 @@ from ccmem.base.matching import in_slabs
 from ccmem.base.matching import nearest as nearest_units
 from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.base.validation import check_finite
-from ccmem.core.parameters import Rule
+from ccmem.core.parameters import Rule, give_initialiser
 from ccmem.core.sklearn import clone
 from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
 from ccmem.ncl.compose import Composition
-from ccmem.ncl.errors import FAILURES, explained
+from ccmem.ncl.errors import PartError, check_names, check_places, explained, parameters_of
 from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by
 
 _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
@@ -58,16 +57,19 @@ class Model(CompetitiveMemory):
     _compositions: ClassVar[dict[tuple[Any, ...], Composition]]
     _rules: ClassVar[dict[str, Rule]]
     _in_python = False
+    _codes: tuple[IntArray, ...] = ()
+    """Label codes of the chunk that is being learned, if parts see labels."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        check_names(cls, PLACES)
+        check_places(cls, PLACES)
         parts = [declared_by(getattr(cls, place)) for place in PLACES]
         cls._declared = {name: p for part in reversed(parts) for name, p in part.items()} | cls.parameters
         order = dict.fromkeys([*cls.parameters, *(name for part in parts for name in part)])
         cls._compositions = {}
-        if cls.__init__ is Model.__init__ or hasattr(cls.__init__, "__signature__"):
-            cls.__init__ = _initialiser({name: cls._declared[name].default for name in order})  # type: ignore[method-assign]
-        names = [name for name in inspect.signature(cls.__init__).parameters if name in cls._declared]
+        give_initialiser(cls, Model, {name: cls._declared[name].default for name in order})
+        names = parameters_of(cls, order)
         cls._rules = {name: cls._declared[name].rule for name in names}
         cls._shape_parameters = tuple(name for name in names if cls._declared[name].fixed)
 
@@ -123,14 +125,19 @@ class Model(CompetitiveMemory):
     def _settings(self) -> Any:
         composed, capacity = self._composed(), len(self._state.prototypes)
         values: dict[str, Any] = {"limit": self._limit(), "learning_rate": float(getattr(self, "learning_rate", 1.0))}
-        values |= {name: kind(getattr(self, name)) for name, kind in composed.kinds.items()}
-        values |= {name: make(self, capacity) for name, make in composed.scratch.items()}
+        try:
+            values |= {name: kind(getattr(self, name)) for name, kind in composed.kinds.items()}
+            values |= {name: make(self, capacity) for name, make in composed.scratch.items()}
+        except AttributeError as problem:
+            how = "ncl.GRID" if problem.name in neighbourhoods.GRID else f"{{{problem.name!r}: ncl.Parameter(...)}}"
+            text = f"{type(self).__name__} has no {problem.name!r}, which its parts need; write parameters = {how}"
+            raise PartError(f"{text} in the class") from problem
         return composed.module.Settings(**values)
 
     def _grow(self, row: FloatArray) -> None:
         n = len(self._state.prototypes)
         if self._state.counters[UNITS] < n or n >= self._limit():  # the kernel stopped although there is room
-            raise explained(self, row)
+            raise RuntimeError(f"the kernel of {type(self).__name__} could not learn a row")
         super()._grow(row)
 
     # Learning and predicting ----------------------------------------------------------------------------------------
@@ -139,16 +146,22 @@ class Model(CompetitiveMemory):
         first = int(self._state.counters[SEEN])
         try:
             return super()._learn_all(X, learn)
-        except FAILURES as problem:
-            raise explained(self, X[int(self._state.counters[SEEN]) - first], problem) from problem
+        except Exception as problem:
+            failed = slice(int(self._state.counters[SEEN]) - first, None)
+            raise self._explained(X[failed], problem, [codes[failed] for codes in self._codes]) from problem
 
     def _learn_row(self, row: FloatArray) -> ChunkResult:
         if self._in_python:
             return self._learn(row)
         try:
             return super()._learn_row(row)
-        except FAILURES as problem:
-            raise explained(self, row[0], problem) from problem
+        except Exception as problem:
+            raise self._explained(row, problem) from problem
+
+    def _explained(self, X: FloatArray, problem: Exception, codes: Sequence[IntArray] = ()) -> Exception:
+        """Return the error of the part that failed at the first row of ``X``."""
+        known = isinstance(problem, PartError) or not len(X)
+        return problem if known else explained(self, X[0], [each[:1] for each in codes], problem)
 
     def _order(self) -> float | None:
         """Return the order of the distance if the activation is a p-norm, which has faster kernels."""
@@ -160,7 +173,8 @@ class Model(CompetitiveMemory):
     def _activate(self, X: FloatArray, n: int, out: FloatArray) -> None:
         done = self._composed().module.score(self._state, self._settings(), X, n, out)
         if done < len(X):
-            raise explained(self, X[done])
+            without = [np.full(1, -1) for _ in self._codes]
+            raise self._explained(X[done:], ValueError("a distance is not finite"), without)
 
     def _score(self, X: FloatArray, prototypes: FloatArray, out: FloatArray) -> None:
         p = self._order()
@@ -195,19 +209,3 @@ class Model(CompetitiveMemory):
         if name in self._shape_parameters:
             self.__dict__.pop("_composition", None)
         super().__setattr__(name, value)
-
-
-def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:
-    """Return an ``__init__`` with these parameters, all but the first by keyword alone."""
-
-    def initialise(self: Any, *first: Any, **given: Any) -> None:
-        values = signature.bind(self, *first, **given)
-        values.apply_defaults()
-        self._assign(values.arguments)
-
-    kind = inspect.Parameter
-    listed = [kind(name, kind.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
-    listed[:1] = [one.replace(kind=kind.POSITIONAL_OR_KEYWORD) for one in listed[:1]]
-    signature = inspect.Signature([kind("self", kind.POSITIONAL_OR_KEYWORD), *listed])
-    initialise.__signature__ = signature  # type: ignore[attr-defined]
-    return initialise

@@ -16,20 +16,25 @@ growth                                                      f(state, settings, n
 =============  ===========================================  ============================================================
 
 ``state`` holds the arrays that learning changes, ``settings`` the parameters of the model and scratch arrays. The unit
-with the lowest h (or score) wins. A unit moves by ``amount`` = strength times rate.
+with the lowest h (or score) wins, so a similarity is returned with a minus. A competition runs once there is a unit. A
+unit moves by ``amount`` = strength times rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
 from ccmem.base.arrays import Array as Array
 from ccmem.core.parameters import Rule, choice
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import checked_kernel, kernel_inlined
+from ccmem.kernels.update import copy_scaled
+from ccmem.ncl.errors import PartError, check_part
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth")
@@ -62,7 +67,8 @@ class Part:
     """Arrays of ``settings``, by name: made from the model and its capacity before each chunk."""
     hooks: Mapping[str, Any] = field(default_factory=dict)
     """Further functions: ``after`` each row (True stops the kernel for :meth:`CompetitiveMemory._decide`), ``won`` by a
-    winner (rate), ``start`` of a unit (update), ``place`` of a new unit (growth; default: after the last)."""
+    winner (rate; default: :func:`count`), ``start`` of a unit (update; default: :func:`start_at`), ``place`` of a new
+    unit (growth; default: after the last)."""
     similarity: bool = False
     """True if an activation is the negative of a similarity."""
     labelled: bool = False
@@ -71,6 +77,18 @@ class Part:
     """True if a growth part needs room for one more unit at any row, False if all units are allocated at once."""
     allocates: bool = False
     """True if the function allocates arrays; array expressions do."""
+
+    def __str__(self) -> str:
+        return self.at(self.code.co_firstlineno)
+
+    def at(self, line: int) -> str:
+        """Return place, name, file and line of the function."""
+        return f"{self.place} {self.name!r} ({Path(self.code.co_filename).name}, line {line})"
+
+    @property
+    def code(self) -> Any:
+        """Code of the function in plain Python."""
+        return getattr(self.function, "py_func", self.function).__code__
 
 
 class Choice(NamedTuple):
@@ -104,6 +122,11 @@ def _decorator(place: str) -> _Decorator:
     def decorate(function: Any = None, /, **declared: Any) -> Any:
         if function is None:
             return lambda named: decorate(named, **declared)
+        if not callable(function):
+            raise PartError(f"ncl.{place} makes a part of a function, not of {function!r}")
+        known = [each.name for each in fields(Part)][4:]
+        if unknown := declared.keys() - known:
+            raise PartError(f"ncl.{place} has no keyword {', '.join(unknown)}; it has {', '.join(known)}")
         own, allocates = function.__module__.startswith("ccmem."), declared.get("allocates", False)
 
         def compiled(function: Any) -> Any:
@@ -111,15 +134,32 @@ def _decorator(place: str) -> _Decorator:
                 return function
             return kernel_inlined(function) if own else checked_kernel(function, allocates)
 
-        hooks = {name: compiled(hook) for name, hook in declared.pop("hooks", {}).items()}
+        hooks = _DEFAULT_HOOKS.get(place, {}) | declared.pop("hooks", {})
         part = compiled(function)
-        part.part = Part(place, part, function.__name__, own, hooks=hooks, **declared)
+        hooks = {name: compiled(hook) for name, hook in hooks.items()}
+        found = Part(place, part, function.__name__, own, hooks=hooks, **declared)
+        check_part(found)
+        part.part = found
         return part
 
     decorate.__name__ = decorate.__qualname__ = place
     decorate.__doc__ = f"Make a function the {place} of models; keywords are fields of :class:`ccmem.ncl.parts.Part`."
     return cast(_Decorator, decorate)
 
+
+@kernel_inlined
+def count(state: Any, settings: Any, unit: int) -> None:
+    """Count a win."""
+    state.wins[unit] += 1
+
+
+@kernel_inlined
+def start_at(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
+    """Set M <- x."""
+    copy_scaled(state.prototypes[unit], x, 1.0)
+
+
+_DEFAULT_HOOKS = {"rate": {"won": count}, "update": {"start": start_at}}
 
 activation, competition, neighbourhood, rate, update, growth = map(_decorator, PLACES)
 

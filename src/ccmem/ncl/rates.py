@@ -13,15 +13,10 @@ from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import count_win
 from ccmem.ncl.neighbourhoods import HORIZON, faded
 from ccmem.ncl.parts import Parameter, rate
+from ccmem.ncl.parts import count as count
 
 UNIT_INTERVAL = number(0.0, 1.0, open_below=True)
 DECAY = {"learning_rate": Parameter(0.1, UNIT_INTERVAL), "rate_decay": Parameter(1.0, UNIT_INTERVAL)}
-
-
-@kernel_in_place
-def count(state: Any, settings: Any, unit: int) -> None:
-    """Count a win."""
-    state.wins[unit] += 1
 
 
 @kernel_in_place
@@ -37,7 +32,7 @@ def average(state: Any, settings: Any, unit: int) -> None:
     state.rates[unit] = 1.0 / (state.wins[unit] + 1.0)
 
 
-@rate(parameters={"learning_rate": DECAY["learning_rate"]}, hooks={"won": count})
+@rate(parameters={"learning_rate": DECAY["learning_rate"]})
 def constant(state: Any, settings: Any, unit: int) -> float:
     """Return ``learning_rate``."""
     return float(settings.learning_rate)

@@ -22,20 +22,13 @@ TINY = 1e-8
 """Added to the root of a second moment, which may be 0."""
 
 
-@kernel_in_place
-def start_at(state: Any, settings: Any, unit: int, x: FloatArray) -> None:
-    """Set M <- x."""
-    copy_scaled(state.prototypes[unit], x, 1.0)
-
-
-@update(hooks={"start": start_at})
+@update
 def hebbian(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set M <- M + amount (x - M), never beyond x; a negative amount repels."""
     hebbian_move(state.prototypes[unit], x, min(1.0, amount))
 
 
 @update(
-    hooks={"start": start_at},
     parameters={"beta_1": Parameter(0.9, SHARE), "beta_2": Parameter(0.999, SHARE)},
     state={"first_moments": Array("column", None), "second_moments": Array("column", None), "steps": Array("unit")},
 )
@@ -54,11 +47,7 @@ def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> 
         M[i] += size * first[i] / (number(np.sqrt(second[i])) * scale + tiny)
 
 
-@update(
-    hooks={"start": start_at},
-    parameters={"beta_2": Parameter(0.999, SHARE)},
-    state={"second_moments": Array("column", None)},
-)
+@update(parameters={"beta_2": Parameter(0.999, SHARE)}, state={"second_moments": Array("column", None)})
 def rmsprop(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set M <- M + amount (x - M) / (sqrt(v) + e), v the running mean of (x - M)^2 (Tieleman and Hinton 2012)."""
     M, second = state.prototypes[unit], state.second_moments[unit]

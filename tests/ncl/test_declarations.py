@@ -1,0 +1,150 @@
+"""Mistakes in a declaration are found at the decorator or the class, before anything is learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ccmem import ncl
+from ccmem.kernels.jit import JIT_ENABLED
+
+ONE = ncl.number(0.0)
+
+
+def of_unit(state, settings, unit):
+    return 0.1
+
+
+def declared(**keywords):
+    return lambda: ncl.rate(of_unit, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: ncl.rate(0.1), "ncl.rate makes a part of a function, not of 0.1"),
+        (declared(parameter={}), "ncl.rate has no keyword parameter; it has whole, parameters, state"),
+        (declared(parameters={"width": 1.0}), r"parameters\['width'\] is 1.0; it must be an ncl.Parameter"),
+        (declared(parameters={"width": ncl.Parameter(-1.0, ONE)}), "has the default -1.0, which must be a number in"),
+        (declared(parameters={"kind": ncl.Parameter("a", ncl.choice("a", "b"))}), "value == 'a'"),
+        (declared(parameters={"units": ncl.Parameter(1.0, ONE)}), "declares 'units', which every model has"),
+        (declared(state={"wins": ncl.Array("unit")}), "declares 'wins', which every model has"),
+        (declared(state={"fatigue": "unit"}), r"state\['fatigue'\] must be ncl.Array"),
+        (declared(state={"fatigue": ncl.Array("units")}), "axes one of 'unit', 'column', 'pair', 'one'"),
+        (declared(scratch={"room": np.zeros(3)}), r"scratch\['room'\] must be a function of model and capacity"),
+        (declared(hooks={"wins": of_unit}), "there is no hook 'wins', only after, won, start and place"),
+        (
+            declared(hooks={"won": lambda unit: None}),
+            r"its hook 'won' takes \(unit\), but must take \(state, settings,",
+        ),
+        (lambda: ncl.activation(of_unit), r"takes \(state, settings, unit\), but must take \(settings, x, prototype\)"),
+        (lambda: ncl.activation(lambda x, prototype: 0.0), "with whole=True: state, settings, X, row, n"),
+        (lambda: ncl.activation(lambda x, settings, prototype: 0.0), r"must take \(settings, x, prototype\)"),
+    ],
+)
+def test_a_declaration_names_what_is_wrong(declare, message):
+    with pytest.raises(ncl.PartError, match=message):
+        declare()
+
+
+def test_the_message_names_file_and_line():
+    line = of_unit.__code__.co_firstlineno
+    with pytest.raises(ncl.PartError, match=rf"^rate 'of_unit' \(test_declarations.py, line {line}\): state"):
+        ncl.rate(of_unit, state={"fatigue": "unit"})
+
+
+@pytest.mark.skipif(not JIT_ENABLED, reason="plain Python prints")
+def test_print_is_refused_where_it_would_not_work():
+    def prints(state, settings, unit):
+        print(unit)
+        return 0.1
+
+    with pytest.raises(ncl.PartError, match="print does not work in compiled functions; set NUMBA_DISABLE_JIT=1"):
+        ncl.rate(prints)
+
+
+@pytest.mark.parametrize(
+    ("base", "attributes", "message"),
+    [
+        (ncl.Model, {"rate": 0.1}, "Own.rate is 0.1; it must be a function decorated with ncl.rate"),
+        (ncl.Model, {"rate": of_unit}, "Own.rate is of_unit; it must be a function decorated"),
+        (ncl.Model, {"competition": ncl.hebbian}, "Own.competition is update 'hebbian'"),
+        (ncl.Model, {"neighborhood": ncl.ranks}, "Own.neighborhood is neighbourhood 'ranks'"),
+        (ncl.Classifier, {"neighborhood": ncl.signed}, "Own.neighborhood is neighbourhood 'signed'"),
+        (ncl.Model, {"competition": ncl.label_veto}, "which compares labels: derive from ncl.Classifier"),
+        (ncl.Model, {"growth": ncl.by_parameter("by", a=ncl.unmatched, b=ncl.rates)}, "Own.growth is ccmem.ncl.rates"),
+    ],
+)
+def test_a_class_names_what_is_wrong(base, attributes, message):
+    with pytest.raises(ncl.PartError, match=message):
+        type("Own", (base,), attributes)
+
+
+def test_an_own_init_takes_what_the_parts_read():
+    for base in (ncl.Model, ncl.Classifier):
+        with pytest.raises(ncl.PartError, match=r"Own.__init__ lacks learning_rate, rate_decay, which its parts read"):
+            type("Own", (base,), {"__init__": lambda self, p, init, n_units, units_per_class: None})
+
+    class Fixed(ncl.Model):
+        """A class attribute replaces a parameter."""
+
+        p, init = 1.0, "first"
+        rate = ncl.harmonic
+
+        def __init__(self, n_units=2):
+            self.n_units = n_units
+
+    assert Fixed().fit(np.eye(3)).get_params() == {"n_units": 2}
+
+
+def test_a_classifier_without_init_and_with_default_parts():
+    class Own(ncl.Classifier):
+        """Own label alone competes."""
+
+    X = np.random.default_rng(0).random((40, 2))
+    y = np.where(X[:, 0] > 0.5, "right", "left")
+    model = Own(3).fit(X, y)
+    assert model.unit_labels_.tolist().count("left") == 3
+    assert model.score(X, y) > 0.8
+    assert list(model.get_params()) == sorted(["units_per_class", "p", "learning_rate", "rate_decay"])
+    with pytest.raises(TypeError, match=r"ncl.Classifier is a base class"):
+        ncl.Classifier()
+
+
+def test_a_map_without_its_parameters():
+    class Own(ncl.Model):
+        neighbourhood = ncl.grid
+
+    with pytest.raises(ncl.PartError, match=r"Own has no 'rows', which its parts need; write parameters = ncl.GRID"):
+        Own().fit(np.eye(3))
+
+
+def test_similarities_start_with_the_first_samples_too():
+    @ncl.activation(similarity=True)
+    def dot(settings, x, prototype):
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i] * prototype[i]
+        return -total
+
+    class Own(ncl.Model):
+        activation = dot
+
+    assert Own(n_units=3).fit(np.eye(4)).n_units_ == 3
+
+
+def test_array_functions_and_a_competition_before_the_first_unit():
+    @ncl.competition(whole=True, allocates=True)
+    def sorting(state, settings, n):
+        settings.best[0] = np.argsort(settings.h[:n])[0]  # would fail for n = 0
+        return 1
+
+    class Own(ncl.Model):
+        competition = sorting
+
+    X = np.random.default_rng(0).random((30, 2))
+    np.testing.assert_array_equal(Own().fit(X).predict(X), ncl_default().fit(X).predict(X))
+
+
+def ncl_default():
+    return type("Default", (ncl.Model,), {})()
