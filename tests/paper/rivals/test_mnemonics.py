@@ -14,7 +14,7 @@ import torch
 
 from ccmem.paper.rivals import Mnemonics
 from ccmem.paper.rivals._network import Network
-from ccmem.paper.rivals.mnemonics import learned_exemplars, move
+from ccmem.paper.rivals.mnemonics import Adam
 
 X, Y = load_digits(return_X_y=True)
 X, Y = np.ascontiguousarray(X / 16.0, np.float32), Y.astype(np.int64)
@@ -37,21 +37,11 @@ def test_learned_exemplars_teach_more_than_random_ones() -> None:
         network = Network(64, (32, 24), 10, np.float32, seed)
         network.learn_targets(X[TRAIN], ONE_HOT[Y[TRAIN]], rng.permutation(len(TRAIN)), 0.05)
         chosen = np.concatenate([rng.choice(TRAIN[Y[TRAIN] == c], 2, replace=False) for c in range(10)])
-        learned = learned_exemplars(
-            network,
-            np.arange(10),
-            X[chosen],
-            Y[chosen],
-            X[TRAIN],
-            Y[TRAIN],
-            n_outer=80,
-            n_inner=10,
-            inner_rate=0.05,
-            outer_rate=0.01,
-            bounds=(0.0, 1.0),
-            rng=rng,
-        )
-        gains.append(accuracy_after(network, learned, Y[chosen]) - accuracy_after(network, X[chosen], Y[chosen]))
+        model = Mnemonics(n_outer=80, n_inner=10, learning_rate=0.05, outer_rate=0.01)
+        model._network, model._rng, model._bounds = network, rng, (0.0, 1.0)
+        model._kept, model._kept_codes = X[chosen], Y[chosen]
+        model._learn_exemplars(np.arange(len(chosen)), X[TRAIN], Y[TRAIN])
+        gains.append(accuracy_after(network, model._kept, Y[chosen]) - accuracy_after(network, X[chosen], Y[chosen]))
     assert np.mean(gains) > 0.01, gains
 
 
@@ -78,8 +68,7 @@ def test_moves_are_adams() -> None:
     rng = np.random.default_rng(0)
     ours = rng.random((5, 7), dtype=np.float32)
     theirs = torch.tensor(ours, requires_grad=True)
-    adam = torch.optim.Adam([theirs], lr=0.05)
-    first, second = np.zeros((5, 7)), np.zeros((5, 7))
+    adam, ours_adam = torch.optim.Adam([theirs], lr=0.05), Adam((5, 7), 0.05, (0.2, 0.8))
     for step in range(1, 9):
         slopes = rng.normal(size=(5, 7)).astype(np.float32)
         slopes[step % 5] = 0.0  # a row without a gradient continues with its momentum
@@ -87,6 +76,6 @@ def test_moves_are_adams() -> None:
         adam.step()
         with torch.no_grad():
             theirs.clamp_(0.2, 0.8)
-        move(ours, slopes, first, second, step, 0.05, (0.2, 0.8))
+        ours_adam.move(ours, slopes)
     np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-5)
     assert {0.2, 0.8} <= set(np.round(ours.ravel().astype(float), 6))

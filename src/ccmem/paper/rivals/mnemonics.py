@@ -25,7 +25,6 @@ import numpy as np
 
 from ccmem.core.parameters import Rule, integer, number
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.paper.rivals._network import Network
 from ccmem.paper.rivals.icarl import ICaRL
 from ccmem.readout.network import unpack
 
@@ -42,73 +41,21 @@ def _torch() -> Any:
     return torch
 
 
-def move(
-    E: FloatArray,
-    slopes: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    step: int,
-    rate: float,
-    bounds: tuple[float, float],
-) -> None:
-    """Take an Adam step in place, within bounds; moments are in double precision to keep small squares."""
-    slopes = slopes.astype(np.float64)
-    first[:] = 0.9 * first + 0.1 * slopes
-    second[:] = 0.999 * second + 0.001 * slopes * slopes
-    scale, root = rate / (1.0 - 0.9**step), math.sqrt(1.0 - 0.999**step)
-    E[:] = np.clip(E - scale * first / (np.sqrt(second) / root + 1e-8), *bounds)
+class Adam:
+    """Adam's steps in place, within bounds; moments are in double precision to keep small squares."""
 
+    def __init__(self, shape: tuple[int, ...], rate: float, bounds: tuple[float, float]) -> None:
+        self._first, self._second = np.zeros(shape), np.zeros(shape)
+        self._rate, self._bounds, self._step = rate, bounds, 0
 
-def learned_exemplars(
-    network: Network,
-    classes: IntArray,
-    exemplars: FloatArray,
-    labels: IntArray,
-    X: FloatArray,
-    codes: IntArray,
-    *,
-    n_outer: int,
-    n_inner: int,
-    inner_rate: float,
-    outer_rate: float,
-    bounds: tuple[float, float],
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Optimise exemplars so that a network trained on them does well on ``X``; ``network`` itself is unchanged."""
-    torch = _torch()
-    layers = [torch.tensor(np.ascontiguousarray(layer)) for layer in unpack(network.state)]
-    layers[-1] = layers[-1][torch.as_tensor(classes)]
-    found = exemplars.copy()
-    E = torch.from_numpy(found)
-    one_hot = torch.eye(len(classes), dtype=E.dtype)
-    wanted, targets = one_hot[np.searchsorted(classes, labels)], one_hot[np.searchsorted(classes, codes)]
-    rows = torch.as_tensor(X)
-    first, second = np.zeros(found.shape), np.zeros(found.shape)
-
-    def loss(weights: list[Any], inputs: Any, target: Any) -> Any:
-        n_layers = len(weights) // 2
-        for k in range(n_layers):
-            inputs = torch.addmm(weights[n_layers + k], inputs, weights[k].T)
-            if k < n_layers - 1:
-                inputs = torch.relu(inputs)
-        return torch.nn.functional.binary_cross_entropy_with_logits(inputs, target, reduction="sum")
-
-    for step in range(1, n_outer + 1):
-        weights = [layer[:, :-1].clone() for layer in layers] + [layer[:, -1].clone() for layer in layers]
-        for layer in weights:
-            layer.requires_grad_()
-        parts = np.array([rng.permutation(len(E))[:EXEMPLARS_A_STEP] for _ in range(n_inner)])
-        # only these need gradients; differentiating through all exemplars would dominate the cost
-        seen = E[parts].requires_grad_()
-        for k, part in enumerate(parts):
-            slopes = torch.autograd.grad(loss(weights, seen[k], wanted[part]), weights, create_graph=True)
-            weights = [layer - inner_rate * slope for layer, slope in zip(weights, slopes, strict=True)]
-        part = rng.permutation(len(rows))[:ROWS_A_STEP]
-        (slope,) = torch.autograd.grad(loss(weights, rows[part], targets[part]), seen)
-        slopes_of_all = np.zeros_like(found)
-        np.add.at(slopes_of_all, parts, slope.numpy())
-        move(found, slopes_of_all, first, second, step, outer_rate, bounds)
-    return found
+    def move(self, E: FloatArray, slopes: FloatArray) -> None:
+        """Take a step."""
+        slopes = slopes.astype(np.float64)
+        self._step += 1
+        self._first[:] = 0.9 * self._first + 0.1 * slopes
+        self._second[:] = 0.999 * self._second + 0.001 * slopes * slopes
+        scale, root = self._rate / (1.0 - 0.9**self._step), math.sqrt(1.0 - 0.999**self._step)
+        E[:] = np.clip(E - scale * self._first / (np.sqrt(self._second) / root + 1e-8), *self._bounds)
 
 
 @dataclass(eq=False, repr=False)
@@ -148,17 +95,38 @@ class Mnemonics(ICaRL):
             self._learn_exemplars(half, self._kept[other], self._kept_codes[other])
 
     def _learn_exemplars(self, which: Any, X: FloatArray, codes: IntArray) -> None:
-        self._kept[which] = learned_exemplars(
-            self._network,
-            np.unique(self._kept_codes),
-            self._kept[which],
-            self._kept_codes[which],
-            X,
-            codes,
-            n_outer=self.n_outer,
-            n_inner=self.n_inner,
-            inner_rate=self.learning_rate,
-            outer_rate=self.outer_rate,
-            bounds=self._bounds,
-            rng=self._rng,
-        )
+        """Optimise some exemplars so that a network trained on them does well on ``X``; the network is unchanged."""
+        torch, classes = _torch(), np.unique(self._kept_codes)
+        layers = [torch.tensor(np.ascontiguousarray(layer)) for layer in unpack(self._network.state)]
+        layers[-1] = layers[-1][torch.as_tensor(classes)]
+        found = self._kept[which]
+        E = torch.from_numpy(found)
+        one_hot = torch.eye(len(classes), dtype=E.dtype)
+        wanted, targets = (one_hot[np.searchsorted(classes, of)] for of in (self._kept_codes[which], codes))
+        rows = torch.as_tensor(X)
+        adam = Adam(found.shape, self.outer_rate, self._bounds)
+
+        def loss(weights: list[Any], inputs: Any, target: Any) -> Any:
+            n_layers = len(weights) // 2
+            for k in range(n_layers):
+                inputs = torch.addmm(weights[n_layers + k], inputs, weights[k].T)
+                if k < n_layers - 1:
+                    inputs = torch.relu(inputs)
+            return torch.nn.functional.binary_cross_entropy_with_logits(inputs, target, reduction="sum")
+
+        for _ in range(self.n_outer):
+            weights = [layer[:, :-1].clone() for layer in layers] + [layer[:, -1].clone() for layer in layers]
+            for layer in weights:
+                layer.requires_grad_()
+            parts = np.array([self._rng.permutation(len(E))[:EXEMPLARS_A_STEP] for _ in range(self.n_inner)])
+            # only these need gradients; differentiating through all exemplars would dominate the cost
+            seen = E[parts].requires_grad_()
+            for k, part in enumerate(parts):
+                slopes = torch.autograd.grad(loss(weights, seen[k], wanted[part]), weights, create_graph=True)
+                weights = [layer - self.learning_rate * slope for layer, slope in zip(weights, slopes, strict=True)]
+            part = self._rng.permutation(len(rows))[:ROWS_A_STEP]
+            (slope,) = torch.autograd.grad(loss(weights, rows[part], targets[part]), seen)
+            slopes_of_all = np.zeros_like(found)
+            np.add.at(slopes_of_all, parts, slope.numpy())
+            adam.move(found, slopes_of_all)
+        self._kept[which] = found
