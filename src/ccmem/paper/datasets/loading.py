@@ -65,28 +65,17 @@ def load(
     raw, source = locate(name, folder=folder, download=download)
     largest = 16.0 if name == "digits" else 255.0
 
-    def rows(images: ByteArray) -> FloatArray:
+    def part(images: ByteArray, labels: ByteArray) -> tuple[FloatArray, IntArray]:
         X = images.reshape(len(images), -1).astype(np.float32)
         X /= np.float32(largest)
         if pixels == "centred":
             X -= np.float32(0.5)
-        return X
+        return X, labels.astype(np.int64)
 
+    train, test = part(raw.train_images, raw.train_labels), part(raw.test_images, raw.test_labels)
     height, width = raw.train_images.shape[1:]
-    return ImageData(
-        name,
-        entry.title,
-        rows(raw.train_images),
-        raw.train_labels.astype(np.int64),
-        rows(raw.test_images),
-        raw.test_labels.astype(np.int64),
-        (int(height), int(width)),
-        entry.classes,
-        pixels,
-        source,
-        raw.notes,
-        raw.sha256,
-    )
+    shape = int(height), int(width)
+    return ImageData(name, entry.title, *train, *test, shape, entry.classes, pixels, source, raw.notes, raw.sha256)
 
 
 def locate(
