@@ -72,7 +72,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "adaptive": (
         ("models.adaptive.kernels", "models.adaptive.hot", "models.adaptive.evidence", "models.adaptive.slots",
-         "models.adaptive.cold", "models.adaptive.merge", "models.adaptive.columns", "models.adaptive.density",
+         "models.adaptive.cold", "fleet.shards", "models.adaptive.columns", "models.adaptive.density",
          "models.adaptive.windows", "models.adaptive.batches", "models.adaptive.bound", "models.adaptive.start",
          "base.normalised"),
         ("tests/models/test_adaptive.py", "tests/models/test_missing.py", EVERY),

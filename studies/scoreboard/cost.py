@@ -31,6 +31,7 @@ X[2000:3000] += 3
 memory = {name}()
 memory.partial_fit(X)
 assert len(memory.events_) >= 2
+memory.predict(X)
 """
 
 
@@ -64,7 +65,7 @@ def _seconds(makers: list[Callable[[], Any]], X: Any) -> list[float]:
 
 
 def _first_use(memory: Any) -> float:
-    """Return the processor time of a new process with an empty kernel cache, up to its first two changes."""
+    """Return the processor time of a new process with an empty kernel cache: two changes and a prediction."""
     script = FIRST_USE.format(module=memory.__module__, name=memory.__qualname__)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:

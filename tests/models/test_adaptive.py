@@ -671,10 +671,10 @@ def test_spreads_follow_from_all_blocks_whichever_is_in_use() -> None:
     for regime in [0, 1, 2, 1, 0, 1, 2]:
         memory.partial_fit(centres[regime] + spreads[regime] * rng.normal(size=(2000, 3)))
         state, options = memory._state, memory._settings()
-        anew = state._replace(columns=state.columns.copy(), scratch=np.zeros_like(state.scratch))
+        anew = state._replace(stream=state.stream.copy(), scratch=np.zeros_like(state.scratch))
         find_others(anew, options)
         set_inverse(anew, options)
-        known = state._replace(columns=state.columns.copy(), scratch=state.scratch.copy())
+        known = state._replace(stream=state.stream.copy(), scratch=state.scratch.copy())
         set_inverse(known, options)
         np.testing.assert_array_equal(known.columns, anew.columns)
         decided += bool((anew.columns[INVERSE] < 1 / np.sqrt(anew.columns[VARIANCE])).all())

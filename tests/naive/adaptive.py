@@ -276,7 +276,7 @@ class Naive:
         if not c[names.STATUS]:
             return
         c[names.LATEST] = names.RING - 1
-        self.state.stream[names.BATCHES :] = np.concatenate(
+        self.state.stream[names.BATCHES : names.COLUMN_ROWS] = np.concatenate(
             (self.ring + [0 * self.ring[0]] * names.RING)[: names.RING][::-1]
         )
         c[1] = len(self.units)

@@ -132,8 +132,7 @@ def _match(
         winners[:] = -1
         return
     rivals = prototypes if len(units) == len(prototypes) else prototypes[units]
-    squares = np.empty(len(rivals))
-    squared_lengths(rivals, squares)
+    squares = np.einsum("ij,ij->i", rivals, rivals, dtype=np.float64)
     offsets = (-0.5 * squares if by_distance else np.zeros(len(rivals))).astype(X.dtype)
     longest = 1.001 * float(np.sqrt(squares.max()))
     tiles = [slice(start, start + TILE_UNITS) for start in range(0, len(rivals), TILE_UNITS)]
@@ -157,13 +156,6 @@ def _match(
             won[:] = units[won]
 
     in_slabs(job, len(X), len(X) * rivals.size)
-
-
-@kernel
-def squared_lengths(X: FloatArray, out: FloatArray) -> None:
-    """Compute the squared length of every row."""
-    for r in range(X.shape[0]):
-        out[r] = dot(X[r], X[r])
 
 
 @kernel
@@ -191,7 +183,8 @@ def update_winners(
     tenth more covers all second-order terms.
     """
     n = X.shape[1]
-    unit = 0.5 * np.finfo(X.dtype).eps
+    wide = X.itemsize == 8  # finfo would take a while to compile
+    unit, tiny = 2.0**-53 if wide else 2.0**-24, 2.0**-1022 if wide else 2.0**-126
     sum_error, lane_error = (n + n / 32 + 16) * unit, (n / 32 + 16) * unit
     for r in range(X.shape[0]):
         x = X[r]
@@ -205,7 +198,7 @@ def update_winners(
         if by_distance:
             slack += 2.0 * sum_error * longest * longest
             slack += 1.5 * lane_error * (max(0.0, square - 2.0 * top[r]) + 2.0 * slack)
-        cut = X.dtype.type(top[r] - 1.1 * slack - 8.0 * n * np.finfo(X.dtype).tiny)
+        cut = X.dtype.type(top[r] - 1.1 * slack - 8.0 * n * tiny)
         if highest < cut:
             continue
         if only_tile:

@@ -15,7 +15,7 @@ from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances, dot, squared_distance
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 
-CENTRE, VARIANCE, INVERSE, N_COLUMNS = range(4)
+CENTRE, VARIANCE, INVERSE = range(3)
 """Rows of ``columns``: running mean, running variance (-1 without a reading), and 1 / spread (0 for a constant column).
 """
 FAR = 1e30

@@ -1,6 +1,6 @@
 """Merge memories that learned shards of one stream into one memory that keeps learning.
 
-Matching blocks are merged (:mod:`ccmem.models.adaptive.merge`). Counts and votes add up. The state of the stream
+Matching blocks are merged (:mod:`ccmem.fleet.shards`). Counts and votes add up. The state of the stream
 (reference, open alarm, block in use) comes from the last memory, because the stream continues where that memory ended.
 The rows of each shard must be in their original order, because a memory detects changes from the order of rows.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from ccmem.core.allocation import grown
 from ccmem.core.labels import sorted_union
 from ccmem.core.typing import IntArray
+from ccmem.fleet.shards import shrink, united
 from ccmem.models.adaptive import AdaptiveCCM
-from ccmem.models.adaptive.merge import shrink, united
 from ccmem.readout.modal import ModalClassifier
 
 

@@ -75,7 +75,7 @@ def _explain(state: Any, settings: Any) -> Any:
 
 def latest(state: Any, n: int) -> FloatArray:
     """Return the latest ``n`` batches, newest first: mean, spread and error of the spread of every column."""
-    ring = state.stream[s.BATCHES :].reshape(s.RING, 3, -1)
+    ring = state.stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)
     batches: FloatArray = ring[(int(state.counters[s.LATEST]) - np.arange(n)) % s.RING]
     return batches
 
@@ -257,7 +257,7 @@ def _rebase(state: Any, reference: FloatArray, n: int, batch: int) -> None:
         stream[s.SUM] += state.gaps[s.READINGS] * (stream[s.REFERENCE] - reference[0])
         batches, silent = latest(state, n), state.gaps[s.GAP] >= n * batch
         for age in range(s.RING):
-            slot = stream[s.BATCHES :].reshape(s.RING, 3, -1)[(state.counters[s.LATEST] - age) % s.RING]
+            slot = stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)[(state.counters[s.LATEST] - age) % s.RING]
             slot[:] = batches[age % n]
             slot[:2, silent] = reference[:, silent]
     stream[s.REFERENCE : s.REFERENCE + 2] = reference

@@ -27,7 +27,7 @@ def inverse_of(variance: float, centre: float, rounding: float) -> float:
 @kernel_in_place
 def begin_columns(state: Any, settings: Any) -> None:
     """Estimate spreads from the rows of the first batch so far, each column's scatter being its variance."""
-    columns, scatter = state.columns, 0.0
+    columns, scatter = state.stream[s.COLUMN_ROWS :], 0.0
     for j in range(columns.shape[1]):
         columns[CENTRE, j] = state.stream[s.REFERENCE, j]
         variance = state.stream[s.SQUARES, j] / (2.0 * (state.counters[s.ROWS] + 1))
@@ -40,7 +40,7 @@ def begin_columns(state: Any, settings: Any) -> None:
 def follow_row(state: Any, settings: Any, x: FloatArray) -> None:
     """Let a row set what does not wait for its batch: largest magnitudes until coordinates are chosen, the spread of
     all columns in the first batch, and that of a constant column at its first deviation."""
-    columns, counters = state.columns, state.counters
+    columns, counters = state.stream[s.COLUMN_ROWS :], state.counters
     if counters[s.COORDINATES] == s.UNDECIDED:
         for j in range(x.shape[0]):
             if abs(x[j]) > columns[INVERSE, j]:  # false for a missing reading
@@ -61,10 +61,10 @@ def learn_columns(state: Any, settings: Any) -> None:
 
     The variance is that of rows within batches (half the mean squared step) plus that of batches.
     """
-    columns, stream = state.columns, state.stream
+    stream, columns, gaps = state.stream, state.stream[s.COLUMN_ROWS :], state.stream[s.N_STREAM :]
     gain = 1.0 / min(float(state.counters[SEEN] // settings.batch), SPAN)
     for j in range(columns.shape[1]):
-        if state.gaps.shape[0] == 0 or state.gaps[s.HAS_BATCH, j] > 0.0:
+        if gaps.shape[0] == 0 or gaps[s.HAS_BATCH, j] > 0.0:
             within, away = stream[s.SQUARES, j] * stream[s.SQUARES, j], stream[s.SUM, j] - columns[CENTRE, j]
             columns[CENTRE, j] += gain * away
             columns[VARIANCE, j] += gain * (within + (1.0 - gain) * away * away - columns[VARIANCE, j])
@@ -75,7 +75,7 @@ def learn_columns(state: Any, settings: Any) -> None:
 @kernel_in_place
 def set_inverse(state: Any, settings: Any) -> None:
     """Compute 1 / spread of every column."""
-    columns, block = state.columns, state.blocks[state.counters[s.POINTER]]
+    columns, block = state.stream[s.COLUMN_ROWS :], state.blocks[state.counters[s.POINTER]]
     for j in range(columns.shape[1]):
         most = max(state.scratch[s.OTHERS, j], variance_in(block, settings.batch, j))
         variance = max(columns[VARIANCE, j], LEAST_SPREAD * LEAST_SPREAD * most)
@@ -96,9 +96,9 @@ def scatter_of(state: Any, settings: Any) -> float:
     For directions, this is the variance over the mean square of rows.
     """
     block, by_distance = state.blocks[state.counters[s.POINTER]], state.counters[s.COORDINATES] == s.COLUMNS
-    variance = square = 0.0
+    inverse, variance, square = state.stream[s.COLUMN_ROWS + INVERSE], 0.0, 0.0
     for j in range(block.shape[1]):
-        weight = state.columns[INVERSE, j] * state.columns[INVERSE, j] if by_distance else 1.0
+        weight = inverse[j] * inverse[j] if by_distance else 1.0
         variance += weight * variance_in(block, settings.batch, j)
         square += weight * block[s.LEVEL, j] * block[s.LEVEL, j] if block[s.NOISE, j] >= 0.0 else 0.0
     return variance if by_distance else variance / max(variance + square, s.TINY)

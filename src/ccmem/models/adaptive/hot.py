@@ -196,10 +196,11 @@ def learn_oldest(state: Any, settings: Any) -> None:
     latest, waiting = counters[s.LATEST], counters[s.WAITING]
     row, first, second = row_of(waiting, latest), row_of(waiting - 1, latest), row_of(waiting - 2, latest)
     third, fourth = row_of(waiting - 3, latest), row_of(waiting - 4, latest)
-    if state.gaps.shape[0] > 0:  # sums that wait for more readings are deviations from the reference
+    gaps = stream[s.N_STREAM :]
+    if gaps.shape[0] > 0:  # sums that wait for more readings are deviations from the reference
         for j in range(stream.shape[1]):
             step = (stream[row, j] - stream[s.REFERENCE, j]) / min(age + 1.0, settings.reference_span)
-            state.gaps[s.SUMS, j] -= state.gaps[s.READINGS, j] * step
+            gaps[s.SUMS, j] -= gaps[s.READINGS, j] * step
     for f in range(2):
         learn_feature(
             feature_of(stream, block, f), stream[row + f], stream[first + f], stream[second + f], stream[third + f],
@@ -254,18 +255,19 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
     """Take a full batch into account, or stop for a decision first; ``counters[STATUS]`` then holds which."""
     counters, stream, noise = state.counters, state.stream, state.blocks[state.counters[s.POINTER], s.NOISE]
     slot: Any = (counters[s.LATEST] + 1) % s.RING
-    gaps = missing is not None and state.gaps.shape[0] > 0
+    gaps = stream[s.N_STREAM :]
+    some_missing = missing is not None and gaps.shape[0] > 0
     if counters[s.ROWS] == settings.batch:
-        if gaps:
-            counters[s.STATUS] = columns_wait(state.gaps, stream[s.DRIFT], noise, True, settings.batch)
+        if some_missing:
+            counters[s.STATUS] = columns_wait(gaps, stream[s.DRIFT], noise, True, settings.batch)
             if counters[s.STATUS] != 0:
                 return
         # the newest while an alarm is open, or the oldest
         repeated: Any = counters[s.LATEST] if counters[s.ALARM] > 0 else slot
-        finish(stream, state.gaps, state.scratch[0], missing, repeated, float(settings.batch))
+        finish(stream, gaps, state.scratch[0], missing, repeated, float(settings.batch))
         counters[s.ROWS] += 1
-        if gaps or counters[s.AGE] == 0:
-            counters[s.STATUS] = columns_wait(state.gaps, stream[s.DRIFT], noise, False, settings.batch)
+        if some_missing or counters[s.AGE] == 0:
+            counters[s.STATUS] = columns_wait(gaps, stream[s.DRIFT], noise, False, settings.batch)
             if counters[s.STATUS] != 0:
                 return
     counters[s.ROWS], counters[s.N_BATCHES] = 0, (counters[s.N_BATCHES] + 1) % s.RING
@@ -278,5 +280,5 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
         counters[s.AGE], state.ages[counters[s.POINTER]] = 1, 1.0
     else:
         judge(state, settings)
-    store(stream, state.gaps, missing, slot)
+    store(stream, gaps, missing, slot)
     counters[s.LATEST], counters[s.KEPT] = slot, min(counters[s.KEPT] + 1, s.RING)

@@ -40,7 +40,7 @@ def learn_rows(
     With ``missing`` None the first missing reading ends the loop, and the code for such readings is not compiled.
     """
     counters: Any = state.counters
-    stream = state.stream
+    stream, gaps = state.stream, state.stream[s.N_STREAM :]
     r: Any = np.int64(0)
     while counters[s.STATUS] == 0:
         if counters[s.ROWS] >= settings.batch:
@@ -56,7 +56,7 @@ def learn_rows(
         x, has_reading = X[r], True
         scale, matched = match_row(X, r, state.prototypes, counters, state.members, state.scores)
         if scale == 0.0 and has_gap(x):
-            if missing is None or state.gaps.shape[0] == 0:
+            if missing is None or gaps.shape[0] == 0:
                 break
             x = state.prototypes[counters[UNITS]]  # of a unit that does not exist yet
             has_reading = fill(stream[s.REFERENCE], X[r], x)
@@ -64,8 +64,8 @@ def learn_rows(
         if counters[SEEN] == 0:
             for j in range(x.shape[0]):  # of a missing reading, fill has copied a 0
                 stream[s.REFERENCE, j] = stream[s.BEFORE, j] = x[j]
-        if missing is not None and state.gaps.shape[0] > 0:
-            add_some(stream, state.gaps, state.blocks[counters[s.POINTER], s.NOISE], X[r])
+        if missing is not None and gaps.shape[0] > 0:
+            add_some(stream, gaps, state.blocks[counters[s.POINTER], s.NOISE], X[r])
         else:
             add_row(stream[s.SUM], stream[s.SQUARES], stream[s.FOURTHS], stream[s.BEFORE], stream[s.REFERENCE], x)
         if counters[s.COORDINATES] != s.DIRECTIONS:

@@ -12,7 +12,7 @@ import numpy as np
 from ccmem.base.matching import SLAB_ROWS
 from ccmem.base.memory import ChunkResult
 from ccmem.base.normalised import (
-    N_COLUMNS,
+    INVERSE,
     VARIANCE,
     cosines_of,
     distances_in_columns,
@@ -29,7 +29,6 @@ from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import BlockMemory
 from ccmem.models._explain import Profile
 from ccmem.models.adaptive import state as s
-from ccmem.models.adaptive.checks import check_state
 from ccmem.models.adaptive.cold import decide, find_others, list_members
 from ccmem.models.adaptive.constants import Constants
 from ccmem.models.adaptive.density import correct_winners
@@ -111,7 +110,7 @@ class AdaptiveCCM(BlockMemory):
     _shape_parameters = ("n_slots", "max_units", "normalise")
     _state_type = AdaptiveState
     _own_counters = s.OWN_COUNTERS
-    _per_column = ("prototypes", "blocks", "stream", "gaps", "columns", "scratch")
+    _per_column = ("prototypes", "blocks", "stream", "scratch")
     _derived = ("members", "scores", "scratch")
     _takes_missing = True
     _n_winners = 5
@@ -291,12 +290,12 @@ class AdaptiveCCM(BlockMemory):
         units = new_units(capacity, n_features, dtype, self.learning_rate, n_own=len(s.OWN_COUNTERS))
         units.counters[s.BLOCKS] = 1
         layout = dict(self._own_layout(capacity, n_features))
-        layout["gaps"] = (0, n_features), np.float64
+        layout["stream"] = (s.N_STREAM, n_features), np.float64
         shapes = [(tuple(blocks if n is None else n for n in shape), kind) for shape, kind in layout.values()]
         more = dict(zip(layout, aligned_zeros_of(shapes), strict=True))
         units.counters[s.COORDINATES] = first_coordinates(self.normalise, n_features)
         more["blocks"][0, s.NOISE] = -1.0
-        more["columns"][VARIANCE] = 0.0 if units.counters[s.COORDINATES] == s.DIRECTIONS else -1.0
+        more["stream"][s.COLUMN_ROWS + VARIANCE] = 0.0 if units.counters[s.COORDINATES] == s.DIRECTIONS else -1.0
         more["scalars"][s.SCATTER] = 1.0  # the largest, until a batch is full
         more.update(self._derive(units.prototypes, units.wins))
         return AdaptiveState(*units, **more)
@@ -309,10 +308,8 @@ class AdaptiveCCM(BlockMemory):
             "unit_blocks": ((capacity,), np.int64),
             "blocks": ((None, s.N_BLOCK, n_features), np.float64),
             "ages": ((None,), np.float64),
-            "stream": ((s.N_STREAM, n_features), np.float64),
+            "stream": (((s.N_STREAM, s.N_STREAM + s.N_GAPS), n_features), np.float64),
             "scalars": ((s.N_SCALARS,), np.float64),
-            "gaps": (((0, s.N_GAPS), n_features), np.float64),
-            "columns": ((N_COLUMNS, n_features), np.float64),
         }
 
     def _layout(self, capacity: int, n_features: int, dtype: np.dtype[Any]) -> dict[str, Any]:
@@ -364,4 +361,23 @@ class AdaptiveCCM(BlockMemory):
         find_others(self._state, self._settings())
 
     def _check_state(self, state: AdaptiveState) -> None:
-        check_state(state, self.n_slots, self.max_units, self._constants.batch)
+        counters, units, own = state.counters.tolist(), int(state.counters[UNITS]), self._own_counters
+        value = dict(zip(own, counters[-len(own) :], strict=True))
+        blocks, bound = value["blocks"], self.max_units
+        if not 1 <= blocks <= len(state.blocks) or len(state.ages) != len(state.blocks) or state.ages.min() < 0:
+            raise ValueError(f"there is no space for {blocks} blocks, or some have impossible ages")
+        most = {
+            "pointer": blocks - 1, "rows": self._constants.batch - 1, "latest": s.RING - 1, "kept": s.RING,
+            "waiting": value["kept"], "fresh": value["alarm"], "watched": value["watched"] * (value["age"] > 0),
+            "status": 0, "coordinates": s.DIRECTIONS,
+        }  # fmt: skip
+        for name, limit in most.items():
+            if value[name] > limit:
+                raise ValueError(f"its counters are damaged: {name} is {value[name]}, more than {limit}")
+        sizes = np.bincount(state.unit_blocks[:units], minlength=blocks)
+        if len(sizes) > blocks or (units > bound if bound is not None else sizes.max() > self.n_slots):
+            raise ValueError(f"{units} units do not fit {blocks} blocks with {self}")
+        if value["size"] != sizes[value["pointer"]]:
+            raise ValueError(f"the block in use has {sizes[value['pointer']]} units, not {value['size']}")
+        if state.columns[INVERSE].min() < 0 or state.gaps[: s.HAS_BATCH].min(initial=0.0) < 0:
+            raise ValueError("its spreads of columns or counts of missing readings are damaged")

@@ -85,7 +85,7 @@ def place(
     counters, wins = state.counters, state.wins
     best: Any = np.int64(REJECTED)  # not a plain -1, for which functions would be compiled again
     closest, nearest, match, nearest_match, rank = best, best, -np.inf, -np.inf, -np.inf
-    inverse = state.columns[INVERSE]
+    inverse = state.stream[s.COLUMN_ROWS + INVERSE]
     equal = match_members(x, scale, matched, state.prototypes, counters, state.members, state.scores, inverse)
     for k in range(counters[s.SIZE]):
         unit, similarity = state.members[k], state.scores[k]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.base.normalised import CENTRE, FEW_COLUMNS, INVERSE, VARIANCE, share_unit
-from ccmem.core.allocation import aligned_zeros, grown
+from ccmem.core.allocation import grown
 from ccmem.core.codes import COLUMN_BACK, COLUMN_LOST
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.models.adaptive import state as s
@@ -51,7 +51,7 @@ def start_columns(state: Any, settings: Any) -> None:
     batch = stream[s.SUM : s.SUM + 3, new]
     level[:, new] = stream[s.REFERENCE : s.REFERENCE + 2, new] = stream[s.HOME : s.HOME + 2, new] = batch[:2]
     noise[:, new], sway[:, new] = (batch[1] ** 2 / settings.batch, batch[2]), 0.0
-    stream[s.BATCHES :].reshape(s.RING, 3, -1)[:, :, new] = batch
+    stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)[:, :, new] = batch
     unseen = new & (stream[s.DRIFT] == 0.0)  # the stream has never had one either
     stream[s.DRIFT : s.PRODUCT].reshape(2, s.MEASURED, -1)[:, :, unseen] = 0.5 ** np.arange(s.MEASURED)[:, np.newaxis]
     counters[s.AGE] = min(counters[s.AGE], 1)  # a reference of one batch
@@ -88,6 +88,6 @@ def expecting_gaps(state: Any) -> Any:
     """Return ``state`` with room for counts of missing readings."""
     if len(state.gaps):
         return state
-    state = state._replace(gaps=aligned_zeros((s.N_GAPS, state.prototypes.shape[1]), np.float64))
+    state = state._replace(stream=grown(state.stream, s.N_STREAM + s.N_GAPS))
     state.gaps[s.READINGS] = state.counters[s.ROWS]
     return state

@@ -25,7 +25,9 @@ REFERENCE, DRIFT, PRODUCT, POWER, RESIDUAL, HOME, BATCHES = 4, 6, 12, 14, 16, 18
 """Rows of ``stream``, each for means and then for spreads: reference level; drift scales of three windows; lag-1
 product and square of deviations, lag-1 product of residuals, all in units of the block's noise; level that the block
 began with; and the latest batches (mean, spread and error variance of the spread of each)."""
-N_STREAM = BATCHES + 3 * RING
+COLUMN_ROWS = BATCHES + 3 * RING
+N_STREAM = COLUMN_ROWS + 3
+"""Further rows of ``stream``: centre, variance and 1 / spread of every column (:mod:`ccmem.base.normalised`)."""
 
 LEVEL, NOISE, SWAY, N_BLOCK = 0, 2, 4, 6
 """Rows of ``blocks``, each for means and then for spreads: level, error variance of one batch (-1 if the block has
@@ -34,9 +36,9 @@ never had a reading of the column), and variance of batches around the level."""
 LOST_AFTER = 8.0
 """Batches without a reading, beyond three times the longest gap so far, after which a column is lost."""
 READINGS, GAP, LONGEST, LOST, HAS_BATCH, SUMS, N_GAPS = 0, 1, 2, 3, 4, 5, 8
-"""Rows of ``gaps``: readings that wait for a feature, rows since the last reading, longest gap so far, 1 if the column
-was reported as lost, 1 if the latest batch has features of its own, and room for three sums. No rows before the first
-missing reading."""
+"""Rows of ``stream`` after these, or of ``gaps``: readings that wait for a feature, rows since the last reading, the
+longest gap so far, 1 if the column was reported as lost, 1 if the latest batch has features of its own, and room for
+three sums. No rows before the first missing reading."""
 
 EVIDENCE, SCATTER, MEAN, VARIANCE, COUNT = 0, 1, 2, 2 + WINDOWS, 2 + 2 * WINDOWS
 """Places in ``scalars``: evidence of the last batch, directional scatter of the block in use, and for every window mean
@@ -130,15 +132,22 @@ class AdaptiveState(NamedTuple):
     """Batches that each block has learned."""
     stream: FloatArray
     scalars: FloatArray
-    gaps: FloatArray
-    columns: FloatArray
-    """Centre and spread of every column (:mod:`ccmem.base.normalised`), shared by all blocks."""
     members: IntArray
     """Units of the block in use, in order (derived)."""
     scores: FloatArray
     """Similarities of a row to these units (derived)."""
     scratch: FloatArray
     """Rows of columns (derived)."""
+
+    @property
+    def columns(self) -> FloatArray:
+        """Centre and spread of every column, shared by all blocks."""
+        return self.stream[COLUMN_ROWS:N_STREAM]
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Counts of missing readings; no rows before the first."""
+        return self.stream[N_STREAM:]
 
 
 _OWN = ("n_slots", "max_units", "learning_rate", "fair", "threshold", "rounding", "straddling", "expected")

@@ -110,7 +110,7 @@ def _take_blocks(shard: AdaptiveCCM, blocks: list[Any], ages: list[Any]) -> IntA
         blocks=np.concatenate([state.blocks[:n], np.array(blocks)]),
         ages=np.concatenate([state.ages[:n], np.array(ages)]),
         counters=state.counters.copy(),
-        gaps=state.gaps[:0],
+        stream=state.stream[: s.N_STREAM],
     )
     joint.counters[s.BLOCKS] = n + known
     evidence = np.full((n, known), np.inf)
