@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ccmem import ShapeLayer, WindowLayer
-from ccmem.app.watching.windows import windows_of
+from ccmem.app.watching.facts import windows_of
 
 
 def test_shapes_are_sent_by_the_name_of_their_column() -> None:

@@ -12,10 +12,9 @@ from typing import Any
 
 from ccmem.app.learner import Learner
 from ccmem.app.watching.demo import Demo
-from ccmem.app.watching.facts import described
+from ccmem.app.watching.facts import described, windows_of
 from ccmem.app.watching.live import Watch, watch
 from ccmem.app.watching.observer import Observer
-from ccmem.app.watching.windows import windows_of
 
 
 def run(args: argparse.Namespace) -> int:

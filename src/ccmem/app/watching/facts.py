@@ -7,6 +7,7 @@ Reading takes no lock and never waits, so arrays may be read in the middle of a 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,23 @@ def times_of(memory: CompetitiveMemory) -> list[tuple[int, float]]:
 def described(learner: Any) -> dict[str, Any]:
     """Return the facts of a learner about its stream that the model lacks: the name of the label."""
     return {"label": getattr(getattr(learner, "columns", None), "label", None)}
+
+
+def windows_of(learner: Any) -> Callable[[], dict[str, Any]]:
+    """Return a function that gives the length and the hop of windows, and the learned shape of each column by name."""
+    known: dict[str, Any] = {}
+
+    def facts() -> dict[str, Any]:
+        layer = learner.front
+        if not known and layer is not None and layer.frozen_ and learner.columns is not None:
+            known.update(window=layer.window_, hop=layer.hop_, shapes={})
+            if hasattr(layer, "shapes_"):
+                units = [unit for scale in layer.shapes_ for group in scale for unit in group]
+                names = layer.get_feature_names_out(learner.columns.features)
+                known["shapes"] = {name: unit.round(3).tolist() for name, unit in zip(names, units, strict=False)}
+        return known
+
+    return facts
 
 
 def names_of(memory: CompetitiveMemory) -> dict[int, str]:
