@@ -10,8 +10,6 @@ Change = tuple[str, str, str]
 """Module, original text, and replacement."""
 
 NOTICED_TOO_LATE: tuple[Change, ...] = (
-    ("models.artc2a", "state.counters[JOURNALED] + 2 > state", "state.counters[JOURNALED] + 1 > state"),
-    ("models.artc2a", "state.moved[b] = True", "pass"),
     ("models.ccm", "state.recalls[: counters[BLOCKS]] = 0", "pass"),
     ("models.adaptive.slots", "4 * most > 3 * total", "4 * most >= 3 * total"),
     ("models.adaptive.bound", "if cost < least:", "if cost <= least:"),

@@ -31,110 +31,52 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem import ncl
-from ccmem.core.codes import MERGE, MOVE
-from ccmem.core.state import JOURNALED, UNITS
-from ccmem.kernels.competition import dots, lowest
+from ccmem.core.state import UNITS
+from ccmem.core.typing import FloatArray
+from ccmem.kernels.competition import dots, highest, lowest
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.journal import note
-from ccmem.kernels.update import copy_scaled, hebbian_move, renormalise
+from ccmem.kernels.update import hebbian_move, renormalise
 from ccmem.ncl.growths import MAX_UNITS
 from ccmem.ncl.rates import DECAY
 
 
 @kernel_in_place
-def closest_pair(state: Any, settings: Any) -> tuple[int, int, float]:
-    """Return the two most similar units; recompute only similarities of units that moved since the last call."""
-    n, similarity, neighbours, moved = state.counters[UNITS], state.pair_similarity, state.neighbours, state.moved
-    h, changed, n_changed = settings.h, settings.changed, 0
-    for u in range(n):  # numpy's flatnonzero adds four seconds of compile time
-        if moved[u]:
-            changed[n_changed] = u
-            n_changed += 1
-    for u in changed[:n_changed]:
-        dots(state.prototypes, 0, n, state.prototypes[u], h)
-        for b in range(u):
-            similarity[b, u] = h[b]
-        for b in range(u + 1, n):
-            similarity[u, b] = h[b]
-    first, most = -1, -np.inf
-    for a in range(n - 1):
-        near = neighbours[a]
-        if moved[a] or not a < near < n or moved[near]:
-            near = a + 1
-            for b in range(a + 2, n):
-                if similarity[a, b] > similarity[a, near]:
-                    near = b
-        else:
-            for u in changed[:n_changed]:
-                if u > a:
-                    closer = similarity[a, u] - similarity[a, near]
-                    if closer > 0.0 or (closer == 0.0 and u < near):
-                        near = u
-        neighbours[a] = near
-        if similarity[a, near] > most:
-            first, most = a, similarity[a, near]
-    for u in changed[:n_changed]:
-        moved[u] = False
-    return first, neighbours[first], most
-
-
-@kernel_in_place
-def merge_closest(state: Any, settings: Any) -> float:
-    """Merge the two most similar units, move the last unit into the gap, and return the pair's similarity."""
-    a, b, similarity = closest_pair(state, settings)
-    last = state.counters[UNITS] - 1
-    hebbian_move(state.prototypes[a], state.prototypes[b], 0.5)
-    renormalise(state.prototypes[a], 0.0)
-    state.rates[a] = min(state.rates[a], state.rates[b])
-    state.wins[a] += state.wins[b]
-    note(state.counters, state.journal, MERGE, b, a, state.wins[a])
-    if b != last:
-        copy_scaled(state.prototypes[b], state.prototypes[last], 1.0)
-        state.rates[b] = state.rates[last]
-        state.wins[b] = state.wins[last]
-        note(state.counters, state.journal, MOVE, last, b, state.wins[b])
-    state.wins[last] = 0
-    state.moved[a] = True
-    state.moved[b] = True
-    state.counters[UNITS] = last
-    return similarity
+def closest_pair(prototypes: FloatArray, n: int, h: FloatArray) -> tuple[int, int, float]:
+    """Return the two most similar of the first ``n`` units, and their similarity."""
+    a, b, most = -1, -1, -np.inf
+    for i in range(n - 1):
+        dots(prototypes, i + 1, n, prototypes[i], h)
+        near = highest(h, n - i - 1)
+        if h[near] > most:
+            a, b, most = i, i + 1 + near, h[near]
+    return a, b, most
 
 
 @kernel_in_place
 def reset(state: Any, settings: Any, n: int, winner: int) -> bool:
-    """Mark the unit that moved and apply the constraint reset; return True if the journal is full."""
-    best = settings.best[0]
-    match = -settings.h[best] if n > 0 else -np.inf
-    if winner == n:
-        state.rates[n] = settings.learning_rate
-        if n + 1 == settings.limit:
-            state.moved[n] = True
-            similarity = merge_closest(state, settings)
-            state.vigilance[0] = match if settings.vigilance_reset else similarity
-    if winner >= 0 and state.moved.shape[0] > 0:
-        state.moved[winner] = True
-    return state.counters[JOURNALED] + 2 > state.journal.shape[0]
-
-
-def _if_bounded(rank: int) -> Any:
-    """Return the shape of an array with ``rank`` axes of units, which is empty without a bound."""
-    return lambda model, capacity: (capacity if model.max_units else 0,) * rank
+    """Give a new unit the first rate; if there are too many units now, reset the vigilance and return True."""
+    if winner != n:
+        return False
+    state.rates[n] = settings.learning_rate
+    if n + 1 < settings.limit:
+        return False
+    if settings.vigilance_reset:
+        state.vigilance[0] = -settings.h[settings.best[0]]
+    return True
 
 
 @ncl.competition(
     whole=True,
     parameters={
         **DECAY,
-        "vigilance": ncl.Parameter(0.9, ncl.number(-1.0, 1.0)),
-        "vigilance_reset": ncl.Parameter("input", ncl.choice("input", "pair"), lambda value: value == "input"),
+        "vigilance": ncl.Parameter(
+            0.9, ncl.number(-1.0, 1.0), about="Similarity that a unit must exceed (rho); constraint resets lower it."
+        ),
+        "vigilance_reset": ncl.Parameter(
+            "input", ncl.choice("input", "pair"), lambda value: value == "input", about="New rho, as above."
+        ),
     },
-    state={
-        "vigilance": ncl.Array("one"),
-        "pair_similarity": ncl.Array(_if_bounded(2), stored=False),  # of units a < b at [a, b]
-        "neighbours": ncl.Array(_if_bounded(1), np.int64, stored=False),  # of a: the most similar unit b > a
-        "moved": ncl.Array(_if_bounded(1), np.bool_, fill=1, stored=False),  # units whose entries above are invalid
-    },
-    scratch={"changed": ncl.per_unit(np.int64)},
+    state={"vigilance": ncl.Array("one")},
     hooks={"after": reset},
 )
 def resonant(state: Any, settings: Any, n: int) -> int:
@@ -152,30 +94,8 @@ def mismatched(state: Any, settings: Any, n: int, k: int) -> bool:
 class ARTC2A(ncl.Model):
     """ART-C 2A: samples that match no unit become units; the two closest units merge if there are too many.
 
-    Parameters
-    ----------
-    max_units : int or None, default=125
-        Bound on the number of units (C_theta in the paper); None means no bound.
-    vigilance : float, default=0.9
-        Similarity that a unit must exceed to learn a sample (rho); constraint resets lower it. The paper does not give
-        the initial value.
-    learning_rate : float, default=0.02
-        Fraction of the distance to the sample that a unit moves at its first resonance (the paper's value for MNIST).
-    rate_decay : float, default=1.0
-        Factor of a unit's rate at each resonance (the paper's value for MNIST).
-    vigilance_reset : "input" or "pair", default="input"
-        Vigilance after a constraint reset: the best match of the sample that caused it, or the similarity of the merged
-        pair. "input" approaches the paper's table.
-    random_state : ignored
-        This model draws no random numbers; the parameter exists for symmetry.
-
-    Attributes
-    ----------
-    vigilance_ : float
-        Current vigilance.
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. A merge renumbers at most two
-        units.
+    The defaults of the rates are the paper's for MNIST; it does not give the first vigilance. A merge renumbers at most
+    two units.
     """
 
     activation = ncl.cosine
@@ -201,6 +121,21 @@ class ARTC2A(ncl.Model):
         """Current vigilance, after any constraint resets."""
         self._started()
         return float(self._state.vigilance[0])
+
+    def _decide(self) -> bool:
+        """Merge the closest pair if there is one unit too many."""
+        state, n = self._state, int(self._state.counters[UNITS])
+        if not self.max_units or n <= self.max_units:
+            return False
+        a, b, similarity = closest_pair(state.prototypes, n, np.empty(n))
+        hebbian_move(state.prototypes[a], state.prototypes[b], 0.5)
+        renormalise(state.prototypes[a], 0.0)
+        state.rates[a] = min(state.rates[a], state.rates[b])
+        state.wins[a] += state.wins[b]
+        if self.vigilance_reset == "pair":
+            state.vigilance[0] = similarity
+        self._remove([b], into=a)
+        return True
 
     def _limit(self) -> int:
         return self.max_units + 1 if self.max_units else super()._limit()  # one more until two are merged

@@ -31,7 +31,12 @@ from ccmem.ncl.growths import MAX_UNITS
 
 @ncl.competition(
     whole=True,
-    parameters={"vigilance": VIGILANCE, "match_tracking": ncl.Parameter(1e-10, ncl.number(0.0, open_above=True))},
+    parameters={
+        "vigilance": VIGILANCE,
+        "match_tracking": ncl.Parameter(
+            1e-10, ncl.number(0.0, open_above=True), about="Amount by which rho exceeds the match (epsilon)."
+        ),
+    },
     **LABELLED,
 )
 def match_tracking(state: Any, settings: Any, n: int) -> int:
@@ -82,25 +87,7 @@ def unmatched_labelled(state: Any, settings: Any, n: int, k: int) -> bool:
 class ARTMAP(ncl.Classifier):
     """Simplified fuzzy ARTMAP: boxes with labels. Scale every column to [0, 1] first.
 
-    Parameters
-    ----------
-    max_units : int or None, default=None
-        Bound on the number of units; None means no bound.
-    vigilance : float, default=0.0
-        Match that a unit needs before match tracking (rho), from 0 to 1.
-    match_tracking : float, default=1e-10
-        Amount by which the vigilance exceeds the match of a unit with another label (epsilon).
-    choice : float, default=1e-3
-        Choice parameter (alpha): small values prefer the box that would grow least.
-    learning_rate : float, default=1.0
-        Fraction of the distance by which a box grows towards a sample outside (beta); 1 is fast learning.
-
-    Attributes
-    ----------
-    classes_, unit_labels_
-        Labels seen so far, sorted; the label of every unit.
-    memory_
-        The units: ``memory_.prototypes_`` are the lower corners of the boxes.
+    ``memory_.prototypes_`` are the lower corners of the boxes. A learning rate of 1 is fast learning (beta).
     """
 
     activation = ncl.fuzzy_minimum

@@ -26,37 +26,14 @@ from ccmem import ncl
 
 
 class FrequencySensitiveWTA(ncl.Model):
-    """Winner-take-all with fair competition: every unit wins about as often.
+    """Winner-take-all with fair competition: every unit wins about as often."""
 
-    Parameters
-    ----------
-    n_units : int, default=8
-        Number of prototypes.
-    fairness : "wins" or "conscience", default="wins"
-        Handicap of a unit: its distance times its wins, or a bias by its share of the latest samples.
-    bias, share_rate : float, default=10.0, 1e-4
-        Of the conscience: the weight of a share (C), which has the scale of h, and the rate at which shares follow the
-        stream (B).
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    learning_rate : float, default=0.1
-        Fraction of the distance to the sample that a winner moves, at its first win.
-    rate_decay : float, default=1.0
-        Factor of a unit's rate at each win.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a winner; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-    init : "first" or array of shape (n_units, n_features), default="first"
-        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
-
-    Attributes
-    ----------
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
-    """
-
-    competition = ncl.by_parameter("fairness", wins=ncl.frequency_sensitive, conscience=ncl.conscience)
+    competition = ncl.by_parameter(
+        "fairness",
+        "Handicap of a unit: its distance times its wins, or a bias by its share of the latest samples.",
+        wins=ncl.frequency_sensitive,
+        conscience=ncl.conscience,
+    )
     update = ncl.STEPS
 
     def __init__(

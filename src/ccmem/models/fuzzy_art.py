@@ -30,25 +30,9 @@ from ccmem.core.locking import reading
 
 
 class FuzzyART(ncl.Model):
-    """Fuzzy ART with complement coding.
+    """Fuzzy ART with complement coding: ``prototypes_`` are the lower corners of the boxes, ``upper_`` the upper ones.
 
-    Parameters
-    ----------
-    max_units : int or None, default=None
-        Bound on the number of units; None means no bound.
-    vigilance : float, default=0.5
-        Match that a unit needs (rho), from 0 to 1: the larger, the smaller and the more numerous the boxes.
-    choice : float, default=1e-3
-        Choice parameter (alpha): small values prefer the box that would grow least.
-    learning_rate : float, default=1.0
-        Fraction of the distance by which a box grows towards a sample outside (beta); 1 is fast learning.
-
-    Attributes
-    ----------
-    prototypes_, upper_ : arrays of shape (n_units_, n_features_in_)
-        Lower and upper corners of the boxes.
-    win_counts_, n_units_, n_samples_seen_
-        See :class:`ccmem.base.memory.CompetitiveMemory`.
+    A learning rate of 1, by which a box grows to the sample at once, is fast learning (beta).
     """
 
     activation = ncl.fuzzy_minimum

@@ -27,34 +27,7 @@ from ccmem import ncl
 
 
 class NeuralGas(ncl.Model):
-    """Neural gas: the nearest unit moves most, the next nearest less, and so on.
-
-    Parameters
-    ----------
-    n_units : int, default=8
-        Number of prototypes.
-    reach, final_reach : float, default=2.0, 0.01
-        Number of ranks over which the strength falls by a factor of e, at the start and at the horizon.
-    learning_rate, final_rate : float, default=0.5, 0.005
-        Fraction of the distance to the sample that the nearest unit moves, at the start and at the horizon.
-    rate_decay : float, default=1.0
-        Factor of the nearest unit's rate at each sample.
-    horizon : float, default=10000
-        Number of samples at which the schedules end; ``inf``: reach and rate are constant.
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a unit; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-    init : "first" or array of shape (n_units, n_features), default="first"
-        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
-
-    Attributes
-    ----------
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
-    """
+    """Neural gas: the nearest unit moves most, the next nearest less, and so on."""
 
     neighbourhood = ncl.ranks
     update = ncl.STEPS

@@ -35,7 +35,11 @@ LEAVES_NO_TRACE = -36.8
 
 
 @ncl.neighbourhood(
-    whole=True, parameters={"precision": ncl.Parameter(1.0, POSITIVE), "temperature": ncl.Parameter(0.0285, POSITIVE)}
+    whole=True,
+    parameters={
+        "precision": ncl.Parameter(1.0, POSITIVE, about="1 / variance of every component (gamma in the paper)."),
+        "temperature": ncl.Parameter(0.0285, POSITIVE, about="Softness of the posterior; the default is the paper's."),
+    },
 )
 def posterior(state: Any, settings: Any, n: int, k: int) -> int:
     """Select all units, by exp(-precision h / temperature), normalised to sum 1, where h is a p-norm distance."""
@@ -68,33 +72,7 @@ def decaying_by_precision(state: Any, settings: Any, unit: int) -> float:
 class IncrementalGMM(ncl.Model):
     """Incremental Gaussian mixture: isotropic components of one fixed variance, all moved by their posterior.
 
-    Parameters
-    ----------
-    n_units : int, default=8
-        Number of components. The paper's experiments use 125.
-    precision : float, default=1.0
-        1 / variance of every component (gamma in the paper).
-    temperature : float, default=0.0285
-        Softness of the posterior; the paper's value. The smaller, the nearer to winner-take-all.
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    learning_rate : float, default=0.1
-        Fraction of the distance to the sample that a unit with posterior 1 moves, before its first win.
-    rate_decay : float, default=1.0
-        Factor of the nearest unit's rate at each sample.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a unit; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-    init : "first" or array of shape (n_units, n_features), default="first"
-        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
-    random_state : ignored
-        This model draws no random numbers; the parameter exists for symmetry.
-
-    Attributes
-    ----------
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+    The paper uses 125 units. Only the rate of the nearest unit decays.
     """
 
     neighbourhood = posterior

@@ -75,12 +75,17 @@ def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
     whole=True,
     parameters={
         **DECAY,
-        "neighbour_rate": ncl.Parameter(0.006, SHARE),
-        "insert_every": ncl.Parameter(100, ncl.integer(1), int),
-        "max_age": ncl.Parameter(50, ncl.integer(1), int),
-        "error_split": ncl.Parameter(0.5, SHARE, None),
-        "error_decay": ncl.Parameter(0.995, UNIT_INTERVAL),
-        "utility": ncl.Parameter(None, ncl.optional(ncl.number(0.0, open_below=True)), lambda k: float(k or 0.0)),
+        "neighbour_rate": ncl.Parameter(0.006, SHARE, about="Fraction of the distance that a neighbour moves."),
+        "insert_every": ncl.Parameter(100, ncl.integer(1), int, about="Number of samples between two new units."),
+        "max_age": graph.MAX_AGE,
+        "error_split": ncl.Parameter(0.5, SHARE, None, about="Factor of the errors next to a new unit."),
+        "error_decay": ncl.Parameter(0.995, UNIT_INTERVAL, about="Factor of all errors at each sample."),
+        "utility": ncl.Parameter(
+            None,
+            ncl.optional(ncl.number(0.0, open_below=True)),
+            lambda k: float(k or 0.0),
+            about="Ratio of the largest error to the least utility that removes a unit (k); None: never.",
+        ),
     },
     state={**graph.EDGES, "errors": ncl.Array("unit"), "utilities": ncl.Array("unit")},
     hooks={"after": follow},
@@ -99,33 +104,7 @@ def linked(state: Any, settings: Any, n: int, k: int) -> int:
 class GrowingNeuralGas(ncl.GraphModel):
     """Growing neural gas, with optional utility.
 
-    Parameters
-    ----------
-    n_units : int, default=100
-        Largest number of units.
-    learning_rate, neighbour_rate : float, default=0.2, 0.006
-        Fraction of the distance to the sample that the nearest unit moves at its first win, and that its neighbours
-        move.
-    rate_decay : float, default=1.0
-        Factor of a unit's rate at each win.
-    insert_every : int, default=100
-        Number of samples between two new units.
-    max_age : int, default=50
-        Largest age of an edge.
-    error_split, error_decay : float, default=0.5, 0.995
-        Factor of the errors next to a new unit, and of all errors at each sample.
-    utility : float or None, default=None
-        Ratio of the largest error to the least utility above which the least useful unit is removed (k); None: never.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a unit; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-
-    Attributes
-    ----------
-    edges_ : array of shape (n_edges, 2), pairs of units that are connected; ``edge_ages_``: their ages.
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+    ``edges_`` holds the pairs of connected units, ``edge_ages_`` their ages.
     """
 
     neighbourhood = linked

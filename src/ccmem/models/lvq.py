@@ -29,8 +29,12 @@ from ccmem import ncl
 from ccmem.ncl.competitions import LABELLED, nearest_labelled
 from ccmem.ncl.neighbourhoods import POSITIVE
 
+GAIN = ncl.Parameter(
+    1.0, POSITIVE, about="Of GLVQ: factor of the printed step, which shrinks with the squared distances of the data."
+)
 
-@ncl.neighbourhood(whole=True, parameters={"gain": ncl.Parameter(1.0, POSITIVE)}, **LABELLED)
+
+@ncl.neighbourhood(whole=True, parameters={"gain": GAIN}, **LABELLED)
 def relative(state: Any, settings: Any, n: int, k: int) -> int:
     """Select the nearest unit of the label and the nearest other, by the gradient of (d+ - d-) / (d+ + d-): GLVQ."""
     h, own, other = settings.h, settings.best[0], nearest_labelled(state, settings, n, False)
@@ -45,34 +49,12 @@ def relative(state: Any, settings: Any, n: int, k: int) -> int:
 class LVQ(ncl.Classifier):
     """Learning vector quantisation: LVQ1, GLVQ, or attraction alone.
 
-    Parameters
-    ----------
-    units_per_class : int, default=8
-        Number of prototypes of every label.
-    rule : "lvq1", "glvq" or "attract", default="lvq1"
-        Update, as above.
-    learning_rate : float, default=0.1
-        Fraction of the distance to the sample that a unit moves at its first win.
-    rate_decay : float, default=0.99
-        Factor of a unit's rate at each win. Without decay, repulsion destroys classes that no longer appear.
-    gain : float, default=1.0
-        Of GLVQ: factor of the printed step, which shrinks with the squared distances of the data.
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a unit; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-
-    Attributes
-    ----------
-    classes_, unit_labels_
-        Labels seen so far, sorted; the label of every unit.
-    memory_
-        The units: ``memory_.prototypes_``, ``memory_.win_counts_``, ``memory_.learning_rates_``.
+    Without decaying rates, repulsion destroys classes that no longer appear.
     """
 
-    competition = ncl.by_parameter("rule", lvq1=ncl.nearest, glvq=ncl.label_veto, attract=ncl.label_veto)
+    competition = ncl.by_parameter(
+        "rule", "Update, as above.", lvq1=ncl.nearest, glvq=ncl.label_veto, attract=ncl.label_veto
+    )
     neighbourhood = ncl.by_parameter("rule", lvq1=ncl.signed, glvq=relative, attract=ncl.winners)
     update = ncl.STEPS
     growth = ncl.first_samples_of_class

@@ -47,9 +47,11 @@ def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
 @ncl.neighbourhood(
     whole=True,
     parameters={
-        "max_age": ncl.Parameter(50, ncl.integer(1), int),
-        "prune_every": ncl.Parameter(100, ncl.integer(1), int),
-        "noise": ncl.Parameter(1.0, ncl.number(0.0, open_above=True), None),
+        "max_age": graph.MAX_AGE,
+        "prune_every": ncl.Parameter(100, ncl.integer(1), int, about="Samples between two removals of noise (lambda)."),
+        "noise": ncl.Parameter(
+            1.0, ncl.number(0.0, open_above=True), None, about="Removal of units with one neighbour, as in step 3 (c)."
+        ),
     },
     state=graph.EDGES,
     hooks={"after": follow},
@@ -81,22 +83,7 @@ def far(state: Any, settings: Any, n: int, k: int) -> bool:
 class SOINN(ncl.GraphModel):
     """Adjusted self-organising incremental neural network.
 
-    Parameters
-    ----------
-    max_units : int or None, default=None
-        Bound on the number of units; None means no bound.
-    max_age : int, default=50
-        Largest age of an edge.
-    prune_every : int, default=100
-        Number of samples between two removals of noise (lambda).
-    noise : float, default=1.0
-        A unit with one neighbour is removed if it has fewer wins than this times the mean (c).
-
-    Attributes
-    ----------
-    edges_ : array of shape (n_edges, 2), pairs of units that are connected; ``edge_ages_``: their ages.
-    prototypes_, win_counts_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+    ``edges_`` holds the pairs of connected units, ``edge_ages_`` their ages.
     """
 
     neighbourhood = linked

@@ -36,7 +36,9 @@ from ccmem.ncl.neighbourhoods import ON_MAP, POSITIVE, resolution, squared_gap
 
 @ncl.neighbourhood(
     whole=True,
-    parameters={"elasticity": ncl.Parameter(1.0, POSITIVE)},
+    parameters={
+        "elasticity": ncl.Parameter(1.0, POSITIVE, about="Reach of the elastic neighbourhood; keeps units together.")
+    },
     state={"span": ncl.Array("one")},
     scratch=ON_MAP,
 )
@@ -57,37 +59,14 @@ def elastic_grid(state: Any, settings: Any, n: int, k: int) -> int:
 
 
 class SelfOrganisingMap(ncl.Model):
-    """Self-organising map on a rectangular or hexagonal grid.
+    """Self-organising map on a rectangular or hexagonal grid."""
 
-    Parameters
-    ----------
-    rows, columns : int, default=4, 4
-        Size of the grid. Unit i is in row ``i // columns`` and column ``i % columns``.
-    topology : "rectangular" or "hexagonal", default="rectangular"
-        Form of the grid. The odd rows of a hexagonal grid are shifted to the right by half a column.
-    schedule : "fading" or "elastic", default="fading"
-        Rates and sigma that fade with the stream, or the horizon-free rule of the dynamic map.
-    learning_rate : float, default=0.5
-        Fraction of the distance to the sample that the winner moves at the start.
-    rate_decay : float, default=1.0
-        Factor of a unit's rate at each win.
-    sigma : float, default=0.5
-        Width of the neighbourhood on the grid at the start (fading).
-    horizon : float, default=10000
-        Number of samples after which rate and sigma are a third of their initial values (fading); ``inf``: constant.
-    elasticity : float, default=1.0
-        Reach of the neighbourhood (elastic): large values keep units together.
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a unit; see :class:`ccmem.IncrementalWTA`.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the moments of Adam and RMSprop.
-    init : "first" or array of shape (rows * columns, n_features), default="first"
-        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
-    """
-
-    neighbourhood = ncl.by_parameter("schedule", fading=ncl.grid, elastic=elastic_grid)
+    neighbourhood = ncl.by_parameter(
+        "schedule",
+        "Rates and sigma that fade with the stream, or the horizon-free rule of the dynamic map.",
+        fading=ncl.grid,
+        elastic=elastic_grid,
+    )
     rate = ncl.by_parameter("schedule", fading=ncl.scheduled, elastic=ncl.decaying)
     update = ncl.STEPS
     parameters = ncl.GRID

@@ -30,33 +30,8 @@ from ccmem import ncl
 class IncrementalWTA(ncl.Model):
     """Incremental winner-take-all: the nearest prototypes move towards every sample.
 
-    Parameters
-    ----------
-    n_units : int, default=8
-        Number of prototypes. The paper's experiments use 125.
-    n_winners : int, default=1
-        Number of the nearest units that move at each sample (K).
-    p : float, default=2.0
-        Order of the distance, from 1 to 16, or infinity.
-    learning_rate : float, default=0.1
-        Fraction of the distance to the sample that a winner moves, at its first win. The paper gives no value; constant
-        rates of 0.005 to 0.02 approach its tables, a rate of 0.35 with ``rate_decay=0.99`` gives better results.
-    rate_decay : float, default=1.0
-        Factor of a unit's rate at each win.
-    step : "hebbian", "adam" or "rmsprop", default="hebbian"
-        Update of a winner: the printed one, or one that scales each coordinate by its past differences
-        (:mod:`ccmem.ncl.updates`).
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Memory of the first and second moments of Adam, and of the second moments of RMSprop.
-    init : "first" or array of shape (n_units, n_features), default="first"
-        Start of the prototypes: the first distinct samples of the stream as they arrive, or as given.
-    random_state : ignored
-        This model draws no random numbers; the parameter exists for symmetry.
-
-    Attributes
-    ----------
-    prototypes_, win_counts_, learning_rates_, n_units_, n_samples_seen_
-        The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`.
+    The paper uses 125 units and gives no learning rate: constant rates of 0.005 to 0.02 approach its tables, a rate of
+    0.35 with ``rate_decay=0.99`` gives better results.
     """
 
     competition = ncl.k_nearest

@@ -17,7 +17,9 @@ from ccmem.kernels.competition import distance_powers, dots_and_square, minimum_
 from ccmem.kernels.update import complement
 from ccmem.ncl.parts import Array, Parameter, activation, per_unit
 
-ORDER = Parameter(2.0, either(number(1.0, 16.0), exactly(np.inf)))  # inf hardly differs from orders beyond 16
+ORDER = Parameter(  # infinity hardly differs from orders beyond 16
+    2.0, either(number(1.0, 16.0), exactly(np.inf)), about="Order of the distance."
+)
 
 
 @activation(whole=True, parameters={"p": ORDER})
@@ -52,7 +54,13 @@ def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
 @activation(
     whole=True,
     similarity=True,
-    parameters={"choice": Parameter(1e-3, number(0.0, open_below=True, open_above=True))},
+    parameters={
+        "choice": Parameter(
+            1e-3,
+            number(0.0, open_below=True, open_above=True),
+            about="Choice parameter (alpha): small values prefer the box that would grow least.",
+        )
+    },
     state={"complements": Array("column", None, 1.0), "norms": Array("unit")},
     scratch={"overlaps": per_unit(), "complement": lambda model, capacity: np.empty_like(model._state.prototypes[0])},
 )

@@ -12,7 +12,7 @@ from ccmem.core.typing import FloatArray, IntArray
 from ccmem.ncl import competitions, growths
 from ccmem.ncl.errors import check_names, parameters_of
 from ccmem.ncl.model import Model
-from ccmem.ncl.parts import PLACES, declared_by
+from ccmem.ncl.parts import PLACES, declared_by, document
 
 
 class LabelledMemory(Model):
@@ -53,6 +53,7 @@ class Classifier(LabelledUnits):
         give_initialiser(cls, Classifier, {name: memory._declared[name].default for name in order})
         parameters_of(cls, order)
         cls._memory_type, cls._rules, cls._shape_parameters = memory, memory._rules, memory._shape_parameters
+        document(cls, memory._declared)
 
     def __init__(self, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Classifier is a base class; name the parts of a model in a subclass")

@@ -17,7 +17,11 @@ LABELLED: dict[str, Any] = {
     "scratch": {"label": lambda model, capacity: np.empty(1, np.int64)},
 }
 """Declarations of a part that compares the label of the row with those of units."""
-VIGILANCE = Parameter(0.5, number(0.0, 1.0))
+VIGILANCE = Parameter(
+    0.5,
+    number(0.0, 1.0),
+    about="Match that a unit needs (rho): the larger, the smaller and the more numerous the units.",
+)
 
 
 @competition(whole=True)
@@ -27,7 +31,10 @@ def nearest(state: Any, settings: Any, n: int) -> int:
     return min(n, 1)
 
 
-@competition(whole=True, parameters={"n_winners": Parameter(1, integer(1), int)})
+@competition(
+    whole=True,
+    parameters={"n_winners": Parameter(1, integer(1), int, about="Number of the nearest units that move (K).")},
+)
 def k_nearest(state: Any, settings: Any, n: int) -> int:
     """Select the ``n_winners`` units with the lowest activations, nearest first."""
     k = min(n, settings.n_winners)
@@ -61,8 +68,14 @@ def update_shares(state: Any, settings: Any, n: int, winner: int) -> bool:
 @competition(
     whole=True,
     parameters={
-        "bias": Parameter(10.0, number(0.0, open_above=True)),
-        "share_rate": Parameter(1e-4, number(0.0, 1.0, open_below=True)),
+        "bias": Parameter(
+            10.0, number(0.0, open_above=True), about="Of the conscience: weight of a share (C), on the scale of h."
+        ),
+        "share_rate": Parameter(
+            1e-4,
+            number(0.0, 1.0, open_below=True),
+            about="Of the conscience: rate at which shares follow the stream (B).",
+        ),
     },
     state={"shares": Array("unit")},
     scratch={"scores": per_unit()},

@@ -6,23 +6,22 @@ A hook ``after`` of a part that sets ``state.counters[PENDING]`` and returns Tru
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from ccmem.core.codes import MOVE, REMOVE
 from ccmem.core.locking import reading
-from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, OWN, SEEN, UNITS
+from ccmem.core.parameters import integer
+from ccmem.core.state import OWN, UNITS
 from ccmem.core.typing import IntArray
 from ccmem.kernels.competition import find_winners
 from ccmem.ncl.activations import euclidean
 from ccmem.ncl.model import Model
-from ccmem.ncl.parts import Array, competition, growth, rate
+from ccmem.ncl.parts import Array, Parameter, competition, growth, rate
 
 PENDING = OWN
 EDGES = {"edges": Array("pair", np.int32)}
-_UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
+MAX_AGE = Parameter(50, integer(1), int, about="Largest age of an edge.")
 
 
 @competition(whole=True)
@@ -75,28 +74,6 @@ class GraphModel(Model):
             self._state.counters[PENDING] = 0
             self._restructure()
         return pending
-
-    def _remove(self, units: Iterable[int]) -> None:
-        """Remove units and their edges, from the last to the first; the last unit takes the index of a removed one."""
-        state, lines = self._state, []
-        for unit in sorted(units, reverse=True):
-            last, step = state.counters[UNITS] - 1, state.counters[SEEN] - 1
-            lines.append((REMOVE, step, unit, unit, state.wins[unit], 0, 0))
-            if unit != last:
-                lines.append((MOVE, step, last, unit, state.wins[last], 0, 0))
-            for name, array in {**_UNITS, **self._arrays}.items():
-                values = getattr(state, name)
-                if array.axes != "one":
-                    values[unit], values[last] = values[last].copy(), array.fill
-                if array.axes == "pair":
-                    values[:, unit], values[:, last] = values[:, last].copy(), array.fill
-                    values[unit, unit] = array.fill
-            state.counters[UNITS] = last
-        if lines:
-            written = state.journal[: state.counters[JOURNALED]]
-            journal = np.concatenate([written, np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)])
-            self._state = state._replace(journal=journal)
-            state.counters[JOURNALED] = len(journal)
 
     def _check_state(self, state: Any) -> None:
         super()._check_state(state)

@@ -9,9 +9,17 @@ from ccmem.kernels.competition import lowest
 from ccmem.ncl.competitions import LABELLED
 from ccmem.ncl.parts import Parameter, growth
 
-INIT = Parameter("first", either(choice("first"), array()), None)
-N_UNITS = Parameter(8, integer(1), None, fixed=True)
-MAX_UNITS = Parameter(None, optional(integer(1)), None, fixed=True)
+INIT = Parameter(
+    "first",
+    either(choice("first"), array()),
+    None,
+    about="Start of the prototypes: the first distinct samples of the stream, or an array of shape (units, columns).",
+)
+N_UNITS = Parameter(8, integer(1), None, fixed=True, about="Number of units.")
+MAX_UNITS = Parameter(
+    None, optional(integer(1)), None, fixed=True, about="Bound on the number of units; None: no bound."
+)
+PER_CLASS = Parameter(8, integer(1), int, fixed=True, about="Number of units of every label.")
 
 
 @growth(whole=True, parameters={"init": INIT}, scratch={"similar": lambda model, capacity: not model._by_distance})
@@ -26,7 +34,7 @@ def unmatched(state: Any, settings: Any, n: int, k: int) -> bool:
     return k == 0 and n < settings.limit
 
 
-@growth(whole=True, gradual=True, parameters={"units_per_class": Parameter(8, integer(1), int, fixed=True)}, **LABELLED)
+@growth(whole=True, gradual=True, parameters={"units_per_class": PER_CLASS}, **LABELLED)
 def first_samples_of_class(state: Any, settings: Any, n: int, k: int) -> bool:
     """True until the label of the row has ``units_per_class`` units, for rows that equal none of these."""
     found = 0

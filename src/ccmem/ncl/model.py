@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,16 +12,18 @@ from ccmem.base.matching import in_slabs
 from ccmem.base.matching import nearest as nearest_units
 from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.base.validation import check_finite
+from ccmem.core.codes import MERGE, MOVE, REMOVE
 from ccmem.core.parameters import Rule, give_initialiser
 from ccmem.core.sklearn import clone
-from ccmem.core.state import SEEN, UNITS
+from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
 from ccmem.ncl.compose import Composition
 from ccmem.ncl.errors import PartError, check_names, check_places, explained, parameters_of
-from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by
+from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by, document
 
+_UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
 _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
     "h": lambda model, capacity: np.empty(capacity),
     "best": lambda model, capacity: np.empty(max(2, min(capacity, getattr(model, "n_winners", 1))), np.int64),
@@ -72,6 +74,7 @@ class Model(CompetitiveMemory):
         names = parameters_of(cls, order)
         cls._rules = {name: cls._declared[name].rule for name in names}
         cls._shape_parameters = tuple(name for name in names if cls._declared[name].fixed)
+        document(cls, cls._declared)
 
     def __init__(self, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Model is a base class; name the parts of a model in a subclass")
@@ -139,6 +142,29 @@ class Model(CompetitiveMemory):
         if self._state.counters[UNITS] < n or n >= self._limit():  # the kernel stopped although there is room
             raise RuntimeError(f"the kernel of {type(self).__name__} could not learn a row")
         super()._grow(row)
+
+    def _remove(self, units: Iterable[int], into: int | None = None) -> None:
+        """Remove units, from the last to the first, or merge them ``into`` one; the last unit takes the free index."""
+        state, lines = self._state, []
+        for unit in sorted(units, reverse=True):
+            last, step = state.counters[UNITS] - 1, state.counters[SEEN] - 1
+            kind, target = (REMOVE, unit) if into is None else (MERGE, into)
+            lines.append((kind, step, unit, target, state.wins[target], 0, 0))
+            if unit != last:
+                lines.append((MOVE, step, last, unit, state.wins[last], 0, 0))
+            for name, array in {**_UNITS, **self._arrays}.items():
+                values = getattr(state, name)
+                if array.axes != "one":
+                    values[unit], values[last] = values[last].copy(), array.fill
+                if array.axes == "pair":
+                    values[:, unit], values[:, last] = values[:, last].copy(), array.fill
+                    values[unit, unit] = array.fill
+            state.counters[UNITS] = last
+        if lines:
+            written = state.journal[: state.counters[JOURNALED]]
+            journal = np.concatenate([written, np.array(lines, np.int64).reshape(-1, JOURNAL_COLUMNS)])
+            self._state = state._replace(journal=journal)
+            state.counters[JOURNALED] = len(journal)
 
     # Learning and predicting ----------------------------------------------------------------------------------------
 

@@ -20,7 +20,9 @@ from ccmem.ncl.competitions import LABELLED
 from ccmem.ncl.parts import Parameter, neighbourhood, per_unit
 
 POSITIVE = number(0.0, open_below=True, open_above=True)
-HORIZON = Parameter(10_000.0, number(1.0))
+HORIZON = Parameter(
+    10_000.0, number(1.0), about="Length of the schedules in samples, as in the equations; inf keeps them constant."
+)
 FEW = 8
 """Largest number of ranks found by insertion, which is then faster than sorting all units."""
 
@@ -63,11 +65,18 @@ def positions(rows: int, columns: int, topology: str = "rectangular") -> FloatAr
 
 
 GRID = {
-    "rows": Parameter(4, integer(1), None, fixed=True),
-    "columns": Parameter(4, integer(1), None, fixed=True),
-    "topology": Parameter("rectangular", choice("rectangular", "hexagonal"), None, fixed=True),
+    "rows": Parameter(4, integer(1), None, fixed=True, about="Rows of the grid; unit i is in row i // columns."),
+    "columns": Parameter(4, integer(1), None, fixed=True, about="Columns of the grid."),
+    "topology": Parameter(
+        "rectangular",
+        choice("rectangular", "hexagonal"),
+        None,
+        fixed=True,
+        about="Form of the grid. The odd rows of a hexagonal grid are shifted to the right by half a column.",
+    ),
 }
 """Parameters of a model on a map, required by :func:`grid`."""
+SIGMA = Parameter(0.5, POSITIVE, about="Width of the neighbourhood on the grid at the start.")
 ON_MAP = {"positions": lambda model, capacity: positions(model.rows, model.columns, model.topology)}
 
 
@@ -78,7 +87,7 @@ def squared_gap(positions: FloatArray, a: int, b: int) -> float:
     return float(across * across + along * along)
 
 
-@neighbourhood(whole=True, parameters={"sigma": Parameter(0.5, POSITIVE), "horizon": HORIZON}, scratch=ON_MAP)
+@neighbourhood(whole=True, parameters={"sigma": SIGMA, "horizon": HORIZON}, scratch=ON_MAP)
 def grid(state: Any, settings: Any, n: int, k: int) -> int:
     """Select all units, by exp(-gap^2 / 2 sigma^2) of their gap to the winner on the map; sigma fades."""
     units, strengths, winner, near, m = settings.units, settings.strengths, settings.best[0], 0, 0
@@ -97,9 +106,9 @@ def grid(state: Any, settings: Any, n: int, k: int) -> int:
 @neighbourhood(
     whole=True,
     parameters={
-        "reach": Parameter(2.0, POSITIVE),
-        "final_reach": Parameter(0.01, POSITIVE),
-        "final_rate": Parameter(0.005, number(0.0, 1.0, open_below=True)),
+        "reach": Parameter(2.0, POSITIVE, about="Ranks over which the strength falls by a factor of e, at the start."),
+        "final_reach": Parameter(0.01, POSITIVE, about="The same at the horizon."),
+        "final_rate": Parameter(0.005, number(0.0, 1.0, open_below=True), about="Learning rate at the horizon."),
         "horizon": HORIZON,
     },
     scratch={"order": per_unit(np.int64)},

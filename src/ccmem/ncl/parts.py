@@ -22,6 +22,8 @@ unit moves by ``amount`` = strength times rate.
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -49,6 +51,8 @@ class Parameter(NamedTuple):
     """Converter of the value for the kernel; None if the kernel does not see the parameter."""
     fixed: bool = False
     """True if the parameter cannot change once learning has begun."""
+    about: str = ""
+    """Meaning of the parameter, for the documentation of every model that has it."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,36 @@ class Choice(NamedTuple):
 
     parameter: str
     options: dict[str, Any]
+    about: str
 
 
-def by_parameter(parameter: str, **options: Any) -> Any:
-    """Choose the part for a place by the value of ``parameter``; the first option is the default."""
-    return Choice(parameter, options)
+def by_parameter(parameter: str, about: str = "", **options: Any) -> Any:
+    """Choose the part for a place by the value of ``parameter``, described by ``about``; the first is the default."""
+    return Choice(parameter, options, about)
 
 
 def declared_by(function: Any) -> dict[str, Parameter]:
     """Return the parameters that a part, or any part of a choice, declares."""
     if not isinstance(function, Choice):
         return dict(function.part.parameters)
-    named = {function.parameter: Parameter(next(iter(function.options)), choice(*function.options), None, fixed=True)}
-    return named | {name: p for option in function.options.values() for name, p in option.part.parameters.items()}
+    names = list(function.options)
+    own = {function.parameter: Parameter(names[0], choice(*names), None, fixed=True, about=function.about)}
+    return own | {name: p for option in function.options.values() for name, p in option.part.parameters.items()}
+
+
+def document(cls: type, declared: Mapping[str, Parameter]) -> None:
+    """Add the parameters of a model to its docstring: valid values, default and meaning."""
+    text = inspect.cleandoc(vars(cls).get("__doc__") or "")
+    lines = []
+    for name, given in inspect.signature(cls).parameters.items():
+        rule, about = (
+            (declared[name].rule[1], declared[name].about) if name in declared else ("ignored, for symmetry", "")
+        )
+        lines += [
+            f"{name} : {rule}, default={given.default!r}",
+            *textwrap.wrap(about, 110, initial_indent=" " * 4, subsequent_indent=" " * 4),
+        ]
+    cls.__doc__ = "\n".join([text, "", "Parameters", "----------", *lines]).lstrip() if lines else text
 
 
 class _Decorator(Protocol):

@@ -16,7 +16,12 @@ from ccmem.ncl.parts import Parameter, rate
 from ccmem.ncl.parts import count as count
 
 UNIT_INTERVAL = number(0.0, 1.0, open_below=True)
-DECAY = {"learning_rate": Parameter(0.1, UNIT_INTERVAL), "rate_decay": Parameter(1.0, UNIT_INTERVAL)}
+DECAY = {
+    "learning_rate": Parameter(
+        0.1, UNIT_INTERVAL, about="Fraction of the distance to the sample that a winner moves, at its first win."
+    ),
+    "rate_decay": Parameter(1.0, UNIT_INTERVAL, about="Factor of a unit's rate at each win."),
+}
 
 
 @kernel_in_place

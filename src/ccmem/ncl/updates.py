@@ -18,6 +18,7 @@ from ccmem.kernels.update import complement, copy_scaled, hebbian_move, renormal
 from ccmem.ncl.parts import Array, Parameter, by_parameter, update
 
 SHARE = number(0.0, 1.0, open_above=True)
+BETA_2 = Parameter(0.999, SHARE, about="Memory of the second moments of Adam and RMSprop.")
 TINY = 1e-8
 """Added to the root of a second moment, which may be 0."""
 
@@ -29,7 +30,7 @@ def hebbian(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) 
 
 
 @update(
-    parameters={"beta_1": Parameter(0.9, SHARE), "beta_2": Parameter(0.999, SHARE)},
+    parameters={"beta_1": Parameter(0.9, SHARE, about="Memory of Adam's first moments."), "beta_2": BETA_2},
     state={"first_moments": Array("column", None), "second_moments": Array("column", None), "steps": Array("unit")},
 )
 def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
@@ -47,7 +48,7 @@ def adam(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> 
         M[i] += size * first[i] / (number(np.sqrt(second[i])) * scale + tiny)
 
 
-@update(parameters={"beta_2": Parameter(0.999, SHARE)}, state={"second_moments": Array("column", None)})
+@update(parameters={"beta_2": BETA_2}, state={"second_moments": Array("column", None)})
 def rmsprop(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
     """Set M <- M + amount (x - M) / (sqrt(v) + e), v the running mean of (x - M)^2 (Tieleman and Hinton 2012)."""
     M, second = state.prototypes[unit], state.second_moments[unit]
@@ -59,7 +60,13 @@ def rmsprop(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) 
         M[i] += size * gradient / (number(np.sqrt(second[i])) + tiny)
 
 
-STEPS = by_parameter("step", hebbian=hebbian, adam=adam, rmsprop=rmsprop)
+STEPS = by_parameter(
+    "step",
+    "Update of a unit: the printed one, or one that scales each coordinate by its past differences.",
+    hebbian=hebbian,
+    adam=adam,
+    rmsprop=rmsprop,
+)
 """Updates by gradient-like steps, chosen by the parameter ``step``."""
 
 
