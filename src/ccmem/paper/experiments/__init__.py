@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module, resources
@@ -132,31 +132,34 @@ def model_names() -> list[str]:
     return list(settings()["rows"])
 
 
-def named_row(dataset: str, name: str, size: str = "small") -> Row:
-    """Return a row of settings.toml, of any kind; ``size`` ("small" or "large") concerns the family alone.
+def named_row(dataset: str, name: str, size: str | None = "small") -> Row:
+    """Return a row of settings.toml or rivals.toml, untuned, at a size of the family ("small", "large") or a budget.
 
     A row "of" another row varies the settings of that row. With another model it inherits none of them.
     """
     facts = _described().get(name)
     if facts is None:
         raise ValueError(f"unknown model {name!r}; there are {', '.join(model_names())}")
-    row = named_row(dataset, facts["of"]) if "of" in facts else Row(name, "", "", {})
+    sized = dict(facts["budgets"][size] if size in rivals()["budgets"] else facts.get(size, {}))
+    here = facts.get(dataset, {})
+    row, of = Row(name, "", "", {}), sized.pop("of", facts.get("of"))
+    if of is not None:
+        model = of.removesuffix(TUNED)
+        row = (tuned_row(dataset, model) if of != model else None) or named_row(dataset, model)
     if "model" in facts:
         row = replace(row, model=facts["model"], parameters={}, start=facts.get("start", row.start))
-    here = facts.get(dataset, {})
-    for parameters in (facts["parameters"], facts.get(size, {}), here.get(size, {}) if size in facts else here):
+    for parameters in (facts.get("parameters", {}), sized, here.get(size, {}) if size in facts else here):
         row = changed(row, name, parameters)
     if "memory" in facts:
         memory = named_row(dataset, facts["memory"])
         row = changed(row, name, {"memory": {"model": memory.model, **memory.parameters}})
-    return replace(row, title=facts["title"], source=facts.get("source", ""))
+    return replace(row, title=facts["title"], source=facts.get("source", row.source))
 
 
 def _described() -> dict[str, dict[str, Any]]:
-    """Return name -> description of every row of settings.toml."""
-    return {
-        name: row for kind in ("rows", "adaptive", "readings", *ON_DEMAND) for name, row in settings()[kind].items()
-    }
+    """Return name -> description of every row of settings.toml and rivals.toml."""
+    tables = [settings()[kind] for kind in ("rows", "adaptive", "readings", *ON_DEMAND)]
+    return {name: row for table in (*tables, rivals()["rows"]) for name, row in table.items()}
 
 
 def changed(row: Row, name: str, parameters: Mapping[str, Any]) -> Row:
@@ -193,34 +196,23 @@ def _family_row(dataset: str, name: str, size: str) -> Row:
 
 
 def rival_row(dataset: str, name: str, budget: str | None = None, *, tune: bool = True) -> Row:
-    """Return a method at a budget, with its tuned settings unless disabled."""
-    facts = rivals()["rows"].get(name)
-    if facts is None:
-        raise ValueError(f"unknown rival {name!r}; there are {', '.join(rivals()['rows'])}")
-    ours, more = bool(facts.get("ours", False)), {} if budget is None else dict(facts["budgets"][budget])
-    floats, title, key = None, facts["title"], name
+    """Return a method at a budget, with its tuned settings unless disabled.
+
+    Settings that were tuned at one budget serve all budgets up to the next one, the smallest also those below it.
+    """
+    row, facts, budgets = named_row(dataset, name, budget), rivals()["rows"][name], rivals()["budgets"]
+    ours, told, floats, title, key = bool(facts.get("ours", False)), "labels", None, row.title, name
     if budget is not None:
-        floats, title, key = rivals()["budgets"][budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
-    if ours:
-        told, of = "labels", more.pop("of", None) or facts["of"]
-        model = of.removesuffix(TUNED)
-        row = (tuned_row(dataset, model) if of != model else None) or named_row(dataset, model)
-    else:
-        told = model_class("TaskRival" if facts["regime"] == "own" else facts["model"]).told
-        row = Row(name, title, facts["model"], facts["parameters"], source=facts["source"])
-        row = _with_tuning(row, dataset, _tuned_for(name, budget)) if tune else row
-        more |= {} if budget is None else {"max_floats": floats}
+        floats, title, key = budgets[budget], f"{title}, {budget}", f"{name}-{budget.lower()}"
+    if not ours:
+        told = model_class("TaskRival" if facts["regime"] == "own" else row.model).told
+        at, tuned_as = facts.get("tuned_at", []), name
+        if at and budget is not None:
+            tuned_as = f"{name}-{([one for one in at if budgets[one] <= budgets[budget]] or at[:1])[-1].lower()}"
+        row = _with_tuning(row, dataset, tuned_as) if tune else row
+        row = changed(row, key, {} if budget is None else {"max_floats": floats})
     standing = Standing(name, facts["title"], facts["regime"], told, floats, ours)
-    return replace(changed(row, key, more), title=title, standing=standing)
-
-
-def _tuned_for(name: str, budget: str | None) -> str:
-    """Return the row whose tuning applies to a budget: the same, the next smaller or the smallest."""
-    at, sizes = rivals()["rows"][name].get("tuned_at"), rivals()["budgets"]
-    if at is None or budget is None:
-        return name
-    fits = [one for one in at if sizes[one] <= sizes[budget]]
-    return f"{name}-{(fits or at[:1])[-1].lower()}"
+    return replace(row, name=key, title=title, standing=standing)
 
 
 def rows_to_tune(dataset: str, name: str) -> list[Row]:
@@ -236,37 +228,27 @@ def rows(dataset: str, models: Iterable[str] | None = None, kinds: Iterable[str]
 
     ``models`` may name models of the paper, rows on demand and rivals; by default all rows of each kind are returned.
     """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise ValueError(f"unknown kind of rows {unknown[0]!r}; there are {', '.join(KINDS)}")
-    methods = rivals()["rows"]
-    elsewhere = {*methods, *(name for kind in ON_DEMAND for name in settings()[kind])}
+    facts, methods = settings(), rivals()["rows"]
+    elsewhere = [*methods, *(name for kind in ON_DEMAND for name in facts[kind])]
     asked = [*model_names(), *elsewhere] if models is None else list(models)
-    names = [name for name in asked if name not in elsewhere]
-
-    def chosen(known: Iterable[str]) -> list[str]:
-        return [name for name in (known if models is None else asked) if name in known]
-
-    def variants(kind: str) -> list[Row]:
-        facts = settings()[kind]
-        return [
-            named_row(dataset, name)
-            for name in facts
-            if facts[name]["of"] in names and dataset in facts[name].get("only", [dataset])
-        ]
-
-    found: dict[str, Callable[[], list[Row]]] = {
-        "paper": lambda: [named_row(dataset, name) for name in names],
-        "tuned": lambda: [row for name in names if (row := tuned_row(dataset, name)) is not None],
-        "adaptive": lambda: variants("adaptive"),
-        "readings": lambda: variants("readings"),
-        "layers": lambda: [named_row(dataset, name) for name in chosen(settings()["layers"])],
-        "family": lambda: [_family_row(dataset, name, "small") for name in chosen(settings()["family"])],
-        "family-500": lambda: [_family_row(dataset, name, "large") for name in chosen(settings()["family"])],
-        "rivals": lambda: [
-            rival_row(dataset, name, budget)
-            for name in chosen(methods)
-            for budget in methods[name].get("budgets", [None])
-        ],
-    }
-    return [row for kind in KINDS if kind in kinds for row in found[kind]()]
+    found: list[Row] = []
+    for kind in (kind for kind in KINDS if kind in kinds):
+        own, size = [name for name in asked if name not in elsewhere], "large" if kind == "family-500" else "small"
+        table = methods if kind == "rivals" else facts.get(kind.removesuffix("-500"), {})
+        here = [name for name in asked if name in table]
+        if kind == "paper":
+            found += [named_row(dataset, name) for name in own]
+        elif kind == "tuned":
+            found += [row for name in own if (row := tuned_row(dataset, name)) is not None]
+        elif kind == "layers":
+            found += [named_row(dataset, name) for name in here]
+        elif kind == "rivals":
+            found += [rival_row(dataset, n, budget) for n in here for budget in methods[n].get("budgets", [None])]
+        elif kind in ON_DEMAND or kind == "family-500":
+            found += [_family_row(dataset, name, size) for name in here]
+        else:  # variants of the models that were asked for
+            chosen = [n for n, row in table.items() if row["of"] in own and dataset in row.get("only", [dataset])]
+            found += [named_row(dataset, name) for name in chosen]
+    return found
