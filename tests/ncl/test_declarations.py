@@ -111,6 +111,42 @@ def test_a_classifier_without_init_and_with_default_parts():
         ncl.Classifier()
 
 
+@pytest.mark.parametrize("base", [ncl.Model, ncl.Classifier])
+def test_a_class_statement_sets_defaults_that_subclasses_inherit(base):
+    class Slow(base, learning_rate=0.01):
+        """Moves slowly."""
+
+    class Slower(Slow, rate_decay=0.5):
+        pass
+
+    assert Slow().learning_rate == Slower().learning_rate == 0.01
+    assert Slower().rate_decay == 0.5
+    assert Slower(learning_rate=0.2).learning_rate == 0.2
+    assert base.__name__ == "Model" or Slower().fit(np.eye(3), [0, 1, 0]).memory_.learning_rate == 0.01
+    with pytest.raises(ncl.PartError, match="Own sets speed; its parts have"):
+        type("Own", (base,), {}, speed=1.0)
+    with pytest.raises(ncl.PartError, match=r"Own sets learning_rate=2.0; it must be a number in \(0.0, 1.0\]"):
+        type("Own", (base,), {}, learning_rate=2.0)
+
+
+def test_the_docstring_lists_parameters_with_values_default_and_meaning():
+    class Own(ncl.Model, learning_rate=0.01):
+        """Moves slowly."""
+
+        neighbourhood = ncl.ranks
+
+    assert Own.__doc__.startswith("Moves slowly.\n\nParameters\n----------\nn_units : a whole number >= 1, default=8\n")
+    assert "\nlearning_rate : a number in (0.0, 1.0], default=0.01\n    Fraction of the distance" in Own.__doc__
+    assert "\nreach : a number in (0.0, inf), default=2.0\n    Ranks over which" in Own.__doc__
+
+
+def test_sizes_may_be_positional():
+    map_ = type("Own", (ncl.Model,), {"neighbourhood": ncl.grid, "parameters": ncl.GRID})(2, 3, topology="hexagonal")
+    assert (map_.rows, map_.columns) == (2, 3)
+    with pytest.raises(TypeError, match="too many positional"):
+        type(map_)(2, 3, "hexagonal")
+
+
 def test_a_map_without_its_parameters():
     class Own(ncl.Model):
         neighbourhood = ncl.grid

@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def give_initialiser(cls: type, base: type, defaults: dict[str, Any]) -> None:
 
 
 def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:
-    """Return an ``__init__`` with these parameters, all but the first by keyword alone."""
+    """Return an ``__init__`` with these parameters: the first, and whole numbers that follow it, may be positional."""
 
     def initialise(self: Any, *first: Any, **given: Any) -> None:
         values = signature.bind(self, *first, **given)
@@ -98,7 +99,8 @@ def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:
 
     kind = inspect.Parameter
     listed = [kind(name, kind.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
-    listed[:1] = [one.replace(kind=kind.POSITIONAL_OR_KEYWORD) for one in listed[:1]]
+    sizes = max(1, len(list(takewhile(lambda value: type(value) is int, defaults.values()))))
+    listed[:sizes] = [one.replace(kind=kind.POSITIONAL_OR_KEYWORD) for one in listed[:sizes]]
     signature = inspect.Signature([kind("self", kind.POSITIONAL_OR_KEYWORD), *listed])
     initialise.__signature__ = signature  # type: ignore[attr-defined]
     return initialise

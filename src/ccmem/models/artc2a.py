@@ -91,7 +91,7 @@ def mismatched(state: Any, settings: Any, n: int, k: int) -> bool:
     return k == 0 and settings.scale[0] > 0.0
 
 
-class ARTC2A(ncl.Model):
+class ARTC2A(ncl.Model, max_units=125, learning_rate=0.02):
     """ART-C 2A: samples that match no unit become units; the two closest units merge if there are too many.
 
     The defaults of the rates are the paper's for MNIST; it does not give the first vigilance. A merge renumbers at most
@@ -102,19 +102,7 @@ class ARTC2A(ncl.Model):
     competition = resonant
     update = ncl.renormalising
     growth = mismatched
-    parameters: ClassVar[dict[str, ncl.Parameter]] = {}
-
-    def __init__(
-        self,
-        max_units: int | None = 125,
-        *,
-        vigilance: float = 0.9,
-        learning_rate: float = 0.02,
-        rate_decay: float = 1.0,
-        vigilance_reset: str = "input",
-        random_state: Any = None,
-    ) -> None:
-        self._assign(locals())
+    parameters: ClassVar[dict[str, ncl.Parameter]] = {"max_units": MAX_UNITS, "random_state": ncl.SEED}
 
     @property
     def vigilance_(self) -> float:

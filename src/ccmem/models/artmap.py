@@ -84,7 +84,7 @@ def unmatched_labelled(state: Any, settings: Any, n: int, k: int) -> bool:
     return k == 0 and (n < settings.limit or replaceable(state, settings, n) >= 0)
 
 
-class ARTMAP(ncl.Classifier):
+class ARTMAP(ncl.Classifier, vigilance=0.0, learning_rate=1.0):
     """Simplified fuzzy ARTMAP: boxes with labels. Scale every column to [0, 1] first.
 
     ``memory_.prototypes_`` are the lower corners of the boxes. A learning rate of 1 is fast learning (beta).
@@ -95,14 +95,3 @@ class ARTMAP(ncl.Classifier):
     rate = ncl.constant
     update = ncl.fuzzy
     growth = unmatched_labelled
-
-    def __init__(
-        self,
-        max_units: int | None = None,
-        *,
-        vigilance: float = 0.0,
-        match_tracking: float = 1e-10,
-        choice: float = 1e-3,
-        learning_rate: float = 1.0,
-    ) -> None:
-        self._assign(locals())

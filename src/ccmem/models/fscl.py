@@ -20,8 +20,6 @@ learning", 1988. Reference in plain numpy: ``tests/naive/fscl.py``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ccmem import ncl
 
 
@@ -35,20 +33,3 @@ class FrequencySensitiveWTA(ncl.Model):
         conscience=ncl.conscience,
     )
     update = ncl.STEPS
-
-    def __init__(
-        self,
-        n_units: int = 8,
-        *,
-        fairness: str = "wins",
-        bias: float = 10.0,
-        share_rate: float = 1e-4,
-        p: float = 2.0,
-        learning_rate: float = 0.1,
-        rate_decay: float = 1.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        init: Any = "first",
-    ) -> None:
-        self._assign(locals())

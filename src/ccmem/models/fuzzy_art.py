@@ -29,7 +29,7 @@ from ccmem import ncl
 from ccmem.core.locking import reading
 
 
-class FuzzyART(ncl.Model):
+class FuzzyART(ncl.Model, learning_rate=1.0):
     """Fuzzy ART with complement coding: ``prototypes_`` are the lower corners of the boxes, ``upper_`` the upper ones.
 
     A learning rate of 1, by which a box grows to the sample at once, is fast learning (beta).
@@ -41,11 +41,6 @@ class FuzzyART(ncl.Model):
     update = ncl.fuzzy
     growth = ncl.unmatched
     parameters: ClassVar[dict[str, ncl.Parameter]] = {}
-
-    def __init__(
-        self, max_units: int | None = None, *, vigilance: float = 0.5, choice: float = 1e-3, learning_rate: float = 1.0
-    ) -> None:
-        self._assign(locals())
 
     @property
     @reading

@@ -21,31 +21,11 @@ array([[0.5  ],
 
 from __future__ import annotations
 
-from typing import Any
-
 from ccmem import ncl
 
 
-class NeuralGas(ncl.Model):
+class NeuralGas(ncl.Model, learning_rate=0.5):
     """Neural gas: the nearest unit moves most, the next nearest less, and so on."""
 
     neighbourhood = ncl.ranks
     update = ncl.STEPS
-
-    def __init__(
-        self,
-        n_units: int = 8,
-        *,
-        reach: float = 2.0,
-        final_reach: float = 0.01,
-        learning_rate: float = 0.5,
-        final_rate: float = 0.005,
-        rate_decay: float = 1.0,
-        horizon: float = 10_000,
-        p: float = 2.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        init: Any = "first",
-    ) -> None:
-        self._assign(locals())

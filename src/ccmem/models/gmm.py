@@ -78,20 +78,4 @@ class IncrementalGMM(ncl.Model):
     neighbourhood = posterior
     rate = decaying_by_precision
     update = ncl.STEPS
-
-    def __init__(
-        self,
-        n_units: int = 8,
-        *,
-        precision: float = 1.0,
-        temperature: float = 0.0285,
-        p: float = 2.0,
-        learning_rate: float = 0.1,
-        rate_decay: float = 1.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        init: Any = "first",
-        random_state: Any = None,
-    ) -> None:
-        self._assign(locals())
+    parameters = ncl.SEEDED

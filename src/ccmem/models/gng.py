@@ -101,7 +101,7 @@ def linked(state: Any, settings: Any, n: int, k: int) -> int:
     return m
 
 
-class GrowingNeuralGas(ncl.GraphModel):
+class GrowingNeuralGas(ncl.GraphModel, n_units=100, learning_rate=0.2):
     """Growing neural gas, with optional utility.
 
     ``edges_`` holds the pairs of connected units, ``edge_ages_`` their ages.
@@ -109,24 +109,6 @@ class GrowingNeuralGas(ncl.GraphModel):
 
     neighbourhood = linked
     update = ncl.STEPS
-
-    def __init__(
-        self,
-        n_units: int = 100,
-        *,
-        learning_rate: float = 0.2,
-        neighbour_rate: float = 0.006,
-        rate_decay: float = 1.0,
-        insert_every: int = 100,
-        max_age: int = 50,
-        error_split: float = 0.5,
-        error_decay: float = 0.995,
-        utility: float | None = None,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-    ) -> None:
-        self._assign(locals())
 
     def _restructure(self) -> None:
         self._remove(np.flatnonzero(self._state.edges.diagonal()))

@@ -46,7 +46,7 @@ def relative(state: Any, settings: Any, n: int, k: int) -> int:
     return 2
 
 
-class LVQ(ncl.Classifier):
+class LVQ(ncl.Classifier, rate_decay=0.99):
     """Learning vector quantisation: LVQ1, GLVQ, or attraction alone.
 
     Without decaying rates, repulsion destroys classes that no longer appear.
@@ -58,18 +58,3 @@ class LVQ(ncl.Classifier):
     neighbourhood = ncl.by_parameter("rule", lvq1=ncl.signed, glvq=relative, attract=ncl.winners)
     update = ncl.STEPS
     growth = ncl.first_samples_of_class
-
-    def __init__(
-        self,
-        units_per_class: int = 8,
-        *,
-        rule: str = "lvq1",
-        learning_rate: float = 0.1,
-        rate_decay: float = 0.99,
-        gain: float = 1.0,
-        p: float = 2.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-    ) -> None:
-        self._assign(locals())

@@ -90,11 +90,6 @@ class SOINN(ncl.GraphModel):
     growth = far
     parameters: ClassVar[dict[str, ncl.Parameter]] = {}
 
-    def __init__(
-        self, max_units: int | None = None, *, max_age: int = 50, prune_every: int = 100, noise: float = 1.0
-    ) -> None:
-        self._assign(locals())
-
     def _restructure(self) -> None:
         n, state = self.n_units_, self._state
         degrees, wins = (state.edges[:n, :n] > 0).sum(axis=1), state.wins[:n]

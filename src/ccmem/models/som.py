@@ -58,7 +58,7 @@ def elastic_grid(state: Any, settings: Any, n: int, k: int) -> int:
     return m
 
 
-class SelfOrganisingMap(ncl.Model):
+class SelfOrganisingMap(ncl.Model, learning_rate=0.5):
     """Self-organising map on a rectangular or hexagonal grid."""
 
     neighbourhood = ncl.by_parameter(
@@ -70,26 +70,6 @@ class SelfOrganisingMap(ncl.Model):
     rate = ncl.by_parameter("schedule", fading=ncl.scheduled, elastic=ncl.decaying)
     update = ncl.STEPS
     parameters = ncl.GRID
-
-    def __init__(
-        self,
-        rows: int = 4,
-        columns: int = 4,
-        *,
-        topology: str = "rectangular",
-        schedule: str = "fading",
-        learning_rate: float = 0.5,
-        rate_decay: float = 1.0,
-        sigma: float = 0.5,
-        horizon: float = 10_000,
-        elasticity: float = 1.0,
-        p: float = 2.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        init: Any = "first",
-    ) -> None:
-        self._assign(locals())
 
     @property
     def positions_(self) -> Any:

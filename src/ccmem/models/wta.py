@@ -22,8 +22,6 @@ array([[0.5, 0. ],
 
 from __future__ import annotations
 
-from typing import Any
-
 from ccmem import ncl
 
 
@@ -36,19 +34,4 @@ class IncrementalWTA(ncl.Model):
 
     competition = ncl.k_nearest
     update = ncl.STEPS
-
-    def __init__(
-        self,
-        n_units: int = 8,
-        *,
-        n_winners: int = 1,
-        p: float = 2.0,
-        learning_rate: float = 0.1,
-        rate_decay: float = 1.0,
-        step: str = "hebbian",
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        init: Any = "first",
-        random_state: Any = None,
-    ) -> None:
-        self._assign(locals())
+    parameters = ncl.SEEDED

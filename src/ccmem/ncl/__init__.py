@@ -24,7 +24,7 @@ from ccmem.ncl.competitions import (
 )
 from ccmem.ncl.errors import PartError
 from ccmem.ncl.graph import GraphModel
-from ccmem.ncl.growths import first_samples, first_samples_of_class, unmatched
+from ccmem.ncl.growths import SEED, SEEDED, first_samples, first_samples_of_class, unmatched
 from ccmem.ncl.model import Model
 from ccmem.ncl.neighbourhoods import GRID, grid, positions, ranks, signed, winners
 from ccmem.ncl.parts import (
@@ -49,4 +49,4 @@ __all__ += ["cosine", "euclidean", "fuzzy_minimum", "p_norm"]
 __all__ += ["conscience", "frequency_sensitive", "fuzzy_vigilant", "k_nearest", "label_veto", "nearest", "vigilant"]
 __all__ += ["GRID", "constant", "decaying", "grid", "harmonic", "positions", "ranks", "scheduled", "signed", "winners"]
 __all__ += ["STEPS", "adam", "fuzzy", "hebbian", "renormalising", "rmsprop"]
-__all__ += ["first_samples", "first_samples_of_class", "unmatched"]
+__all__ += ["SEED", "SEEDED", "first_samples", "first_samples_of_class", "unmatched"]

@@ -12,7 +12,7 @@ from ccmem.core.typing import FloatArray, IntArray
 from ccmem.ncl import competitions, growths
 from ccmem.ncl.errors import check_names, parameters_of
 from ccmem.ncl.model import Model
-from ccmem.ncl.parts import PLACES, declared_by, document
+from ccmem.ncl.parts import PLACES, declared_by, document, with_defaults
 
 
 class LabelledMemory(Model):
@@ -41,19 +41,22 @@ class Classifier(LabelledUnits):
     growth: ClassVar[Any] = growths.first_samples_of_class
     parameters: ClassVar[dict[str, Any]] = {}
     _rules: ClassVar[dict[str, Rule]]
+    _defaults: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, **defaults: Any) -> None:
+        super().__init_subclass__()
         check_names(cls, PLACES)
         names = (*PLACES, "parameters", "__doc__", "__module__")
         named = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
         named["__qualname__"] = f"{cls.__qualname__}._memory_type"  # name under which pickle finds the class
         memory: Any = type(f"{cls.__name__}Memory", (LabelledMemory,), named)
+        cls._defaults = {**cls._defaults, **defaults}
+        declared = with_defaults(cls, memory._declared, cls._defaults)
         order = dict.fromkeys([*declared_by(memory.growth), *memory._rules])  # the size of the model comes first
-        give_initialiser(cls, Classifier, {name: memory._declared[name].default for name in order})
+        give_initialiser(cls, Classifier, {name: declared[name].default for name in order})
         parameters_of(cls, order)
         cls._memory_type, cls._rules, cls._shape_parameters = memory, memory._rules, memory._shape_parameters
-        document(cls, memory._declared)
+        document(cls, declared)
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, *sizes: Any, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Classifier is a base class; name the parts of a model in a subclass")

@@ -19,6 +19,9 @@ N_UNITS = Parameter(8, integer(1), None, fixed=True, about="Number of units.")
 MAX_UNITS = Parameter(
     None, optional(integer(1)), None, fixed=True, about="Bound on the number of units; None: no bound."
 )
+SEED = Parameter(None, (lambda value: True, "ignored"), None, about="This model draws no random numbers.")
+SEEDED = {"n_units": N_UNITS, "random_state": SEED}
+"""Parameters of a model that takes a seed for symmetry alone."""
 PER_CLASS = Parameter(8, integer(1), int, fixed=True, about="Number of units of every label.")
 
 

@@ -21,7 +21,7 @@ from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
 from ccmem.ncl.compose import Composition
 from ccmem.ncl.errors import PartError, check_names, check_places, explained, parameters_of
-from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by, document
+from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by, document, with_defaults
 
 _UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
 _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
@@ -36,7 +36,8 @@ _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
 class Model(CompetitiveMemory):
     """Base of composed memories. A subclass names the parts that differ from winner-take-all.
 
-    A class without ``__init__`` gets one with the parameters that its parts declare, and those in ``parameters``.
+    A class without ``__init__`` gets one with the parameters in ``parameters`` and those that its parts declare. Their
+    defaults may be replaced in the class statement: ``class Slow(ncl.Model, learning_rate=0.01)``.
 
     Attributes
     ----------
@@ -56,27 +57,31 @@ class Model(CompetitiveMemory):
     parameters: ClassVar[dict[str, Parameter]] = {"n_units": growths.N_UNITS}
 
     _declared: ClassVar[dict[str, Parameter]]
+    _defaults: ClassVar[dict[str, Any]] = {}
     _compositions: ClassVar[dict[tuple[Any, ...], Composition]]
     _rules: ClassVar[dict[str, Rule]]
     _in_python = False
     _codes: tuple[IntArray, ...] = ()
     """Label codes of the chunk that is being learned, if parts see labels."""
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, **defaults: Any) -> None:
+        super().__init_subclass__()
         check_names(cls, PLACES)
         check_places(cls, PLACES)
         parts = [declared_by(getattr(cls, place)) for place in PLACES]
-        cls._declared = {name: p for part in reversed(parts) for name, p in part.items()} | cls.parameters
-        order = dict.fromkeys([*cls.parameters, *(name for part in parts for name in part)])
+        declared = {name: p for part in reversed(parts) for name, p in part.items()} | cls.parameters
+        cls._defaults = {**cls._defaults, **defaults}
+        cls._declared = with_defaults(cls, declared, cls._defaults)
         cls._compositions = {}
+        sizes = [*cls.parameters, *(name for name, p in parts[-1].items() if p.fixed)]
+        order = dict.fromkeys([*sizes, *(name for part in parts for name in part)])
         give_initialiser(cls, Model, {name: cls._declared[name].default for name in order})
         names = parameters_of(cls, order)
         cls._rules = {name: cls._declared[name].rule for name in names}
         cls._shape_parameters = tuple(name for name in names if cls._declared[name].fixed)
         document(cls, cls._declared)
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, *sizes: Any, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Model is a base class; name the parts of a model in a subclass")
 
     def _composed(self) -> Composition:

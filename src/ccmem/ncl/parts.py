@@ -117,16 +117,25 @@ def declared_by(function: Any) -> dict[str, Parameter]:
     return own | {name: p for option in function.options.values() for name, p in option.part.parameters.items()}
 
 
+def with_defaults(cls: type, declared: dict[str, Parameter], defaults: Mapping[str, Any]) -> dict[str, Parameter]:
+    """Return the declared parameters of a model with the defaults that its class statement gives."""
+    if unknown := defaults.keys() - declared:
+        raise PartError(f"{cls.__name__} sets {', '.join(unknown)}; its parts have {', '.join(declared)}")
+    for name, value in defaults.items():
+        if not declared[name].rule[0](value):
+            raise PartError(f"{cls.__name__} sets {name}={value!r}; it must be {declared[name].rule[1]}")
+    return declared | {name: declared[name]._replace(default=value) for name, value in defaults.items()}
+
+
 def document(cls: type, declared: Mapping[str, Parameter]) -> None:
     """Add the parameters of a model to its docstring: valid values, default and meaning."""
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
     lines = []
     for name, given in inspect.signature(cls).parameters.items():
-        rule, about = (
-            (declared[name].rule[1], declared[name].about) if name in declared else ("ignored, for symmetry", "")
-        )
+        known = declared.get(name)
+        rule, about = ("", "") if known is None else (f"{known.rule[1]}, ", known.about)
         lines += [
-            f"{name} : {rule}, default={given.default!r}",
+            f"{name} : {rule}default={given.default!r}",
             *textwrap.wrap(about, 110, initial_indent=" " * 4, subsequent_indent=" " * 4),
         ]
     cls.__doc__ = "\n".join([text, "", "Parameters", "----------", *lines]).lstrip() if lines else text

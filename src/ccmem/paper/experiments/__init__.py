@@ -140,7 +140,7 @@ def named_row(dataset: str, name: str, size: str | None = "small") -> Row:
     facts = _described().get(name)
     if facts is None:
         raise ValueError(f"unknown model {name!r}; there are {', '.join(model_names())}")
-    sized = dict(facts["budgets"][size] if size in rivals()["budgets"] else facts.get(size, {}))
+    sized = dict(facts["budgets"][size] if size in rivals()["budgets"] else facts.get(str(size), {}))
     here = facts.get(dataset, {})
     row, of = Row(name, "", "", {}), sized.pop("of", facts.get("of"))
     if of is not None:
