@@ -13,7 +13,7 @@ from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, choice, integer, number
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.readout._classifier import CountingClassifier
-from ccmem.readout._kernels import learn, predict_rows
+from ccmem.readout._kernels import learn, predict_rows, work_of
 from ccmem.readout.network import (
     ACTIVATIONS,
     MOMENTUM,
@@ -135,7 +135,7 @@ class OnlineNetwork(CountingClassifier):
         return state
 
     def _run(self, rows: FloatArray, codes: IntArray, blocks: IntArray, first_row: int = 0) -> None:
-        done = learn(self._state, self._settings(), rows, codes, blocks)
+        done = learn(self._state, self._settings(), rows, codes, blocks, work_of(self._state))
         if done < len(rows):
             raise ValueError(
                 f"{type(self).__name__} diverged at row {first_row + done}: its scores are not finite any more; "
@@ -202,8 +202,9 @@ class OnlineNetwork(CountingClassifier):
 
     def _probabilities(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
         self._require_labels()
-        out = np.empty((len(rows), len(self.classes_)))
-        if predict_rows(self._state, ACTIVATIONS.index(self.activation), rows, blocks, out) < len(rows):
+        state, out = self._state, np.zeros((len(rows), len(self.classes_)))
+        kind, columns = ACTIVATIONS.index(self.activation), np.argsort(state.class_rows)
+        if predict_rows(state, kind, rows, blocks, columns, out, work_of(state)) < len(rows):
             raise ValueError(
                 f"{type(self).__name__} has diverged: its scores are not finite; call fit to start again with scaled "
                 f"data or a learning_rate below {self.learning_rate!r}"

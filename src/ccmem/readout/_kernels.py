@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from functools import lru_cache
+from threading import get_ident
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccmem.core.labels import UNLABELED
+from ccmem.core.codes import UNLABELED
 from ccmem.core.state import SEEN
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dot
-from ccmem.kernels.jit import kernel, kernel_in_place
+from ccmem.kernels.jit import kernel_in_place
 from ccmem.readout._optimizers import move_layer, move_row
-from ccmem.readout._vector import add_rows, add_to_rows
-from ccmem.readout.network import (
-    CURRENT,
-    RELU,
-    SGD,
-    SINCE,
-    STAY,
-    TANH,
-    TAUGHT,
-    NetworkSettings,
-    NetworkState,
-    hidden_shape,
-)
+from ccmem.readout._vector import activate, activate_all, add_rows, add_to_rows, copy, fill, multiply_by_slope, softmax
+from ccmem.readout.network import CURRENT, RELU, SGD, SINCE, STAY, TAUGHT, NetworkSettings, NetworkState, hidden_shape
 
 
 class Work(NamedTuple):
@@ -49,52 +39,38 @@ class Work(NamedTuple):
     scores: FloatArray
 
 
-@kernel
-def room_for(state: NetworkState, X: FloatArray) -> Work:
-    length, n_classes = state.sizes.sum() + state.sizes.shape[0], state.class_rows.shape[0]
-    return Work(
-        z=np.zeros(length, X.dtype),
-        is_open=np.zeros(length, X.dtype),
-        deltas=np.zeros(length, X.dtype),
-        rows=np.zeros(length, np.int64),
-        factors=np.zeros(length, X.dtype),
-        counts=np.zeros(state.sizes.shape[0], np.int64),
-        members=np.zeros(n_classes, np.int64),
-        gains=np.zeros(length + n_classes, X.dtype),
-        steps=np.zeros(length + n_classes, X.dtype),
-        scores=np.zeros(n_classes),
+def work_of(state: NetworkState) -> Work:
+    """Return the scratch space of this thread for a network."""
+    n_layers = len(state.sizes)
+    return _work(
+        get_ident(), n_layers, int(state.sizes.sum()) + n_layers, len(state.class_rows), state.parameters.dtype
     )
 
 
-@kernel_in_place
-def activate(kind: int, h: float) -> float:
-    """Return the activation phi(h)."""
-    if kind == RELU:
-        return h if h > 0.0 else 0.0
-    if kind == TANH:
-        return math.tanh(h)
-    if h >= 0.0:  # both branches take exp of a non-positive number, so it cannot overflow
-        return 1.0 / (1.0 + math.exp(-h))
-    return math.exp(h) / (1.0 + math.exp(h))
-
-
-@kernel_in_place
-def slope(kind: int, z: float) -> float:
-    """Return the derivative phi'(h), computed from z = phi(h)."""
-    if kind == RELU:
-        return 1.0 if z > 0.0 else 0.0
-    if kind == TANH:
-        return 1.0 - z * z
-    return z * (1.0 - z)
+@lru_cache(maxsize=4)
+def _work(thread: int, n_layers: int, n_inputs: int, n_classes: int, dtype: Any) -> Work:
+    """Allocate scratch space; allocations and array expressions in the kernels would double their compile time."""
+    return Work(
+        z=np.zeros(n_inputs, dtype),
+        is_open=np.zeros(n_inputs, dtype),
+        deltas=np.zeros(n_inputs, dtype),
+        rows=np.zeros(n_inputs, np.int64),
+        factors=np.zeros(n_inputs, dtype),
+        counts=np.zeros(n_layers, np.int64),
+        members=np.zeros(n_classes, np.int64),
+        gains=np.zeros(n_inputs + n_classes, dtype),
+        steps=np.zeros(n_inputs + n_classes, dtype),
+        scores=np.zeros(n_classes),
+    )
 
 
 @kernel_in_place
 def open_gates(state: NetworkState, block: int, work: Work) -> None:
     """Mark the open inputs of ``block`` in every layer, and set all others to 0."""
     sizes, n_open = state.sizes, state.gates.shape[2]
-    work.z[sizes[0] :] = 0.0
-    work.is_open[: sizes[0]] = 1.0
-    work.is_open[sizes[0] :] = 0.0 if n_open > 0 else 1.0
+    fill(work.z[sizes[0] :], 0.0)
+    fill(work.is_open[: sizes[0]], 1.0)
+    fill(work.is_open[sizes[0] :], 0.0 if n_open > 0 else 1.0)
     place = 0
     for layer in range(sizes.shape[0]):
         if layer > 0:
@@ -134,26 +110,6 @@ def list_inputs(inputs: FloatArray, rows: IntArray, factors: FloatArray) -> int:
 
 
 @kernel_in_place
-def activate_all(kind: int, h: FloatArray) -> None:
-    if kind == RELU:  # a separate loop, because LLVM can vectorise it
-        for i in range(h.shape[0]):
-            h[i] = max(h[i], h.dtype.type(0.0))
-    else:
-        for i in range(h.shape[0]):
-            h[i] = activate(kind, np.float64(h[i]))
-
-
-@kernel_in_place
-def multiply_by_slope(kind: int, deltas: FloatArray, z: FloatArray) -> None:
-    if kind == RELU:
-        for i in range(deltas.shape[0]):
-            deltas[i] = deltas[i] if z[i] > 0.0 else deltas.dtype.type(0.0)
-    else:
-        for i in range(deltas.shape[0]):
-            deltas[i] = np.float64(deltas[i]) * slope(kind, np.float64(z[i]))
-
-
-@kernel_in_place
 def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
     """Compute the hidden activations and the scores (logits) of one sample, whose inputs are already in ``z``."""
     sizes, gates, z = state.sizes, state.gates, work.z
@@ -174,7 +130,7 @@ def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
         else:
             rows, factors = work.rows[place:above], work.factors[place:above]
             work.counts[layer] = list_inputs(inputs, rows, factors)
-            units[:] = 0.0
+            fill(units, 0.0)
             add_rows(units, weights, rows, factors, stride, work.counts[layer])
             activate_all(kind, units)
         start += n_rows * stride
@@ -183,23 +139,6 @@ def forward(state: NetworkState, kind: int, block: int, work: Work) -> None:
     for k in range(work.counts[-1]):
         row = state.parameters[start + work.members[k] * width : start + (work.members[k] + 1) * width]
         work.scores[k] = dot(row, z[place : place + width])
-
-
-@kernel_in_place
-def softmax(scores: FloatArray) -> bool:
-    """Turn scores into probabilities in place; return False if they are not finite."""
-    most = -np.inf
-    for c in range(scores.shape[0]):
-        if not np.isfinite(scores[c]):
-            return False
-        most = max(most, scores[c])
-    total = 0.0
-    for c in range(scores.shape[0]):
-        scores[c] = math.exp(scores[c] - most)
-        total += scores[c]
-    for c in range(scores.shape[0]):
-        scores[c] /= total
-    return True
 
 
 @kernel_in_place
@@ -295,7 +234,7 @@ def backward(state: NetworkState, settings: NetworkSettings, block: int, work: W
         n_rows, stride = hidden_shape(sizes, layer, gated)
         start += n_rows * stride
         place += sizes[layer] + 1
-    deltas[:] = 0.0
+    fill(deltas, 0.0)
     teach_outputs(state, settings, block, start, place, work)
     for layer in range(hidden - 1, -1, -1):
         n_units = sizes[layer + 1]
@@ -309,21 +248,21 @@ def backward(state: NetworkState, settings: NetworkSettings, block: int, work: W
             teach_all_units(state, settings, block, layer, start, place, work)
 
 
-@kernel
+@kernel_in_place
 def enter(state: NetworkState, block: int) -> None:
     """Switch to another block; undo the last updates of the old block, whose samples belonged to the new one."""
     before = state.counters[CURRENT]
     state.counters[CURRENT], state.counters[STAY], state.counters[SINCE] = block, 0, 0
     if state.kept.shape[0] > 0:
         if before >= 0:
-            state.parameters[:] = state.kept[0]
-            state.membership[1 + before] = state.kept_membership[0]
+            copy(state.kept[0], state.parameters)
+            copy(state.kept_membership[0], state.membership[1 + before])
         for k in range(2):
-            state.kept[k] = state.parameters
-            state.kept_membership[k] = state.membership[1 + block]
+            copy(state.parameters, state.kept[k])
+            copy(state.membership[1 + block], state.kept_membership[k])
 
 
-@kernel
+@kernel_in_place
 def keep(state: NetworkState, undo: int) -> None:
     """Count an update, and save the weights after every ``undo`` updates, so that the older copy predates the change.
 
@@ -335,19 +274,20 @@ def keep(state: NetworkState, undo: int) -> None:
     state.counters[SINCE] += 1
     if state.kept.shape[0] > 0 and state.counters[SINCE] >= min(undo, (state.counters[STAY] + 1) // 2):
         state.counters[SINCE] = 0
-        state.kept[0] = state.kept[1]
-        state.kept[1] = state.parameters
-        state.kept_membership[0] = state.kept_membership[1]
-        state.kept_membership[1] = state.membership[1 + state.counters[CURRENT]]
+        copy(state.kept[1], state.kept[0])
+        copy(state.parameters, state.kept[1])
+        copy(state.kept_membership[1], state.kept_membership[0])
+        copy(state.membership[1 + state.counters[CURRENT]], state.kept_membership[1])
 
 
-@kernel
-def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: IntArray, blocks: IntArray) -> int:
+@kernel_in_place
+def learn(
+    state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: IntArray, blocks: IntArray, work: Work
+) -> int:
     """Learn the rows of ``X`` in order, each by the units of its block; return how many were learned before overflow.
 
     Rows without a label are skipped. A class takes part from its first sample on.
     """
-    work = room_for(state, X)
     opened = -1
     for r in range(X.shape[0]):
         state.counters[SEEN] += 1
@@ -363,7 +303,7 @@ def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: 
             state.membership[1 + block, code] = True
             list_members(state, block, work)
             opened = block
-        work.z[: X.shape[1]] = X[r]
+        copy(X[r], work.z)
         forward(state, settings.activation, block, work)
         probabilities = work.scores[: work.counts[-1]]
         if not softmax(probabilities):
@@ -376,23 +316,31 @@ def learn(state: NetworkState, settings: NetworkSettings, X: FloatArray, codes: 
     return X.shape[0]
 
 
-@kernel
-def predict_rows(state: NetworkState, activation: int, X: FloatArray, blocks: IntArray, out: FloatArray) -> int:
-    """Store the class probabilities of every row in ``out``, classes sorted; return the number of rows completed."""
-    work = room_for(state, X)
-    column = np.argsort(state.class_rows)
+@kernel_in_place
+def predict_rows(
+    state: NetworkState,
+    activation: int,
+    X: FloatArray,
+    blocks: IntArray,
+    columns: IntArray,
+    out: FloatArray,
+    work: Work,
+) -> int:
+    """Store the class probabilities of every row in ``out``; return the number of rows completed.
+
+    ``columns`` holds the column of every output unit, and ``out`` is 0 before.
+    """
     current = -1
-    out[:] = 0.0
     for r in range(X.shape[0]):
         if blocks[r] != current:
             current = blocks[r]
             open_gates(state, current, work)
             list_members(state, current, work)
-        work.z[: X.shape[1]] = X[r]
+        copy(X[r], work.z)
         forward(state, activation, current, work)
         probabilities = work.scores[: work.counts[-1]]
         if not softmax(probabilities):
             return r
         for k in range(probabilities.shape[0]):
-            out[r, column[work.members[k]]] = probabilities[k]
+            out[r, columns[work.members[k]]] = probabilities[k]
     return X.shape[0]

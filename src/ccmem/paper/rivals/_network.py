@@ -22,10 +22,11 @@ from ccmem.core.locking import learning
 from ccmem.core.parameters import Rule, integer, number, optional
 from ccmem.core.sklearn import NotFittedError
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.kernels.jit import kernel
+from ccmem.kernels.jit import kernel_in_place
 from ccmem.paper.rivals._base import Rival
 from ccmem.readout._estimator import sizes_of_layers
-from ccmem.readout._kernels import activate, backward, forward, learn, list_members, open_gates, room_for
+from ccmem.readout._kernels import Work, backward, forward, learn, list_members, open_gates, work_of
+from ccmem.readout._vector import activate, copy
 from ccmem.readout.network import (
     RELU,
     SGD,
@@ -41,17 +42,16 @@ from ccmem.readout.network import (
 PAPER_SIZES = (110, 104)
 
 
-@kernel
+@kernel_in_place
 def learn_targets(
-    state: NetworkState, settings: NetworkSettings, X: FloatArray, targets: FloatArray, order: IntArray
+    state: NetworkState, settings: NetworkSettings, X: FloatArray, targets: FloatArray, order: IntArray, work: Work
 ) -> int:
     """Train on the rows of ``X`` in ``order``; return the number learned, fewer than all if the network diverged."""
-    work = room_for(state, X)
     open_gates(state, 0, work)
     list_members(state, 0, work)
     for i in range(order.shape[0]):
         r = order[i]
-        work.z[: X.shape[1]] = X[r]
+        copy(X[r], work.z)
         forward(state, settings.activation, 0, work)
         for k in range(work.counts[-1]):
             if not np.isfinite(work.scores[k]):
@@ -113,7 +113,8 @@ class Network:
         self._run(learn_targets, X, targets, order, learning_rate)
 
     def _run(self, compiled: Any, X: FloatArray, wanted: Any, steps: IntArray, learning_rate: float) -> None:
-        done = compiled(self.state, NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0), X, wanted, steps)
+        settings = NetworkSettings(RELU, SGD, float(learning_rate), 0.0, 0)
+        done = compiled(self.state, settings, X, wanted, steps, work_of(self.state))
         if done < len(steps):
             raise ValueError(
                 f"the network diverged at row {done}: its scores are not finite any more; call fit to start again with "
