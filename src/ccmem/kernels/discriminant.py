@@ -2,13 +2,15 @@
 
 A symmetric matrix of d columns is packed by columns: element (i, j), i >= j, is at ``j d - j (j + 1) / 2 + i``. The
 matrices of all classes of all forecasters are factored together, element by element. Class c of forecaster e is column
-``e n_classes + c`` of ``means`` and ``factors``, and a step runs along these columns in contiguous memory.
+``e n_classes + c`` of ``means`` and ``factors`` as matrices, and a step runs along these columns in contiguous memory.
+The state is :class:`ccmem.readout._following.Following`.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,10 @@ ARCHIVE_EVERY = 256
 SEEN, TAUGHT, LAST, ARCHIVE, RUN = range(5)
 """Indices into ``counters``: rows seen, rows with a label, code of the last label, archived forecasters, and labelled
 rows since another label."""
+WINDOWS = (np.inf, 500.0, 100.0, 20.0)
+"""Memory of each live forecaster, in rows of a class; the first never forgets."""
+PERIODS = (16, 16, 4, 1)
+"""Rows between two factorisations of all class covariances, per live forecaster; other rows factor only their class."""
 TILE = 16
 """Number of matrices factored together, small enough for the first-level cache."""
 EARLY = 64
@@ -42,6 +48,47 @@ ROUNDING = 1e-10
 """Minimum variance of a column, relative to its squared level; smaller values are rounding errors."""
 TINY = 1e-200
 """Minimum absolute variance, reached by a column that is always 0."""
+
+
+class Settings(NamedTuple):
+    """Parameters of the classifier that predictions depend on."""
+
+    own_share: float
+    ridge: float
+    n_axes: int
+    priors: int
+
+
+class Room(NamedTuple):
+    """Scratch space: allocations inside the kernels would add to their compile time."""
+
+    rest: FloatArray
+    distances: FloatArray
+    far: FloatArray
+    near: FloatArray
+    p: FloatArray
+    scores: FloatArray
+    priors: FloatArray
+    ratios: FloatArray
+    shares: FloatArray
+    tile: FloatArray
+    work: FloatArray
+    step: FloatArray
+    sizes: IntArray
+
+
+@lru_cache(maxsize=4)
+def room_for(thread: int, d: int, n_classes: int, most: int, n_kept: int) -> Room:
+    """Return the scratch space of a thread for ``d`` columns and ``most`` Gaussian forecasters.
+
+    Calls with a single row would spend a tenth of their time on new arrays.
+    """
+    shapes = (
+        (d, most * n_classes), most * n_classes, n_kept, (n_classes, NEIGHBOURS), n_classes, n_classes, n_classes,
+        (3, n_classes), most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
+    )  # fmt: skip
+    arrays: list[Any] = [np.empty(shape) for shape in shapes]
+    return Room._make([*arrays, np.empty(n_classes, np.int64)])
 
 
 @kernel_in_place
@@ -107,28 +154,15 @@ def _variance(
     total, level = 0.0, 0.0
     for c in range(n_classes):
         total += weights[e, c]
-        level += weights[e, c] * means[i, e * n_classes + c] * means[i, e * n_classes + c]
+        level += weights[e, c] * means[i, e, c] * means[i, e, c]
     return factor * pooled[k, e] / total + ROUNDING * level / total + TINY
 
 
 @kernel_in_place
-def _refresh(
-    e: int,
-    first: int,
-    last: int,
-    settings: FloatArray,
-    weights: FloatArray,
-    means: FloatArray,
-    scatters: FloatArray,
-    pooled: FloatArray,
-    factors: FloatArray,
-    log_dets: FloatArray,
-    tile: FloatArray,
-    work: FloatArray,
-) -> None:
+def _refresh(state: Any, e: int, first: int, last: int, settings: Settings, room: Room) -> None:
     """Factor the covariances of classes ``first`` to ``last`` of a live forecaster, a few at a time."""
-    own_share, ridge, half = settings[0], settings[1], settings[2]
-    d, n_classes = means.shape[0], weights.shape[1]
+    weights, pooled, tile, work = state.weights, state.pooled, room.tile, room.work
+    d, n_classes = state.means.shape[0], weights.shape[1]
     total = 0.0
     for c in range(n_classes):
         total += weights[e, c]
@@ -136,61 +170,50 @@ def _refresh(
         n = last - begin if last - begin < TILE else TILE
         for m in range(n):
             w = weights[e, begin + m]
-            known = own_share * w / (w + half)
+            known = settings.own_share * w / (w + float(settings.n_axes))
             work[0, m] = 1.0 - known
             work[1, m] = known / w if w > 0.0 else 0.0
         for k in range(tile.shape[0]):
             mean = pooled[k, e] / total
             for m in range(n):
-                tile[k, m] = work[0, m] * mean + work[1, m] * scatters[k, e * n_classes + begin + m]
+                tile[k, m] = work[0, m] * mean + work[1, m] * state.scatters[k, e, begin + m]
         k = 0
         for i in range(d):
-            more = _variance(i, k, e, weights, means, pooled, ridge)
+            more = _variance(i, k, e, weights, state.means, pooled, settings.ridge)
             for m in range(n):
                 tile[k, m] += more
             k += d - i
         _factor(tile, d, n, work)
         for k in range(tile.shape[0]):
             for m in range(n):
-                factors[k, e * n_classes + begin + m] = tile[k, m]
+                state.factors[k, e, begin + m] = tile[k, m]
         for m in range(n):
-            log_dets[e * n_classes + begin + m] = work[0, m] if weights[e, begin + m] > 0.0 else np.inf
+            state.log_dets[e, begin + m] = work[0, m] if weights[e, begin + m] > 0.0 else np.inf
 
 
 @kernel_in_place
-def _add_row(
-    x: FloatArray,
-    own: int,
-    e: int,
-    rate: float,
-    whole: bool,
-    weights: FloatArray,
-    means: FloatArray,
-    scatters: FloatArray,
-    pooled: FloatArray,
-    step: FloatArray,
-) -> None:
+def _add_row(state: Any, x: FloatArray, own: int, e: int, whole: bool, step: FloatArray) -> None:
     """Add a row to the sums of its class; ``whole`` recomputes the total scatter, which removes rounding errors."""
-    d, n_classes = means.shape[0], weights.shape[1]
-    column = e * n_classes + own
+    weights, means, scatters, pooled = state.weights, state.means, state.scatters, state.pooled
+    d, rate = means.shape[0], 1.0 / WINDOWS[e]
     weights[e, own] = (1.0 - rate) * weights[e, own] + 1.0
     share = 1.0 / weights[e, own]
     for i in range(d):
-        step[i] = x[i] - means[i, column]
-        means[i, column] += share * step[i]
+        step[i] = x[i] - means[i, e, own]
+        means[i, e, own] += share * step[i]
     k = 0
     for j in range(d):
         factor = (1.0 - share) * step[j]
         for i in range(j, d):
-            before = scatters[k, column]
-            scatters[k, column] = (1.0 - rate) * before + factor * step[i]
-            pooled[k, e] += scatters[k, column] - before
+            before = scatters[k, e, own]
+            scatters[k, e, own] = (1.0 - rate) * before + factor * step[i]
+            pooled[k, e] += scatters[k, e, own] - before
             k += 1
     if whole:
         for k in range(pooled.shape[0]):
             total = 0.0
-            for c in range(n_classes):
-                total += scatters[k, e * n_classes + c]
+            for c in range(weights.shape[1]):
+                total += scatters[k, e, c]
             pooled[k, e] = total
 
 
@@ -237,57 +260,31 @@ def _note_distance(distance: float, typical: FloatArray) -> None:
     typical[2] += (step * (far - typical[1]) - typical[2]) / typical[0]
 
 
-@lru_cache(maxsize=4)
-def scratch_of(thread: int, d: int, n_classes: int, most: int, n_kept: int) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return the scratch arrays of :func:`run` in a thread, for ``d`` columns and ``most`` Gaussian forecasters.
-
-    Calls with a single row would spend a tenth of their time on new ones.
-    """
-    shapes = (
-        (d, most * n_classes), most * n_classes, n_kept, (n_classes, NEIGHBOURS), n_classes, n_classes, n_classes,
-        (3, n_classes), most + 1, (d * (d + 1) // 2, TILE), (3, TILE), d,
-    )  # fmt: skip
-    return np.empty(n_classes, np.int64), tuple(np.empty(shape) for shape in shapes)
-
-
 @kernel_in_place
 def run(
+    state: Any,
     X: FloatArray,
     codes: IntArray,
     start: int,
-    rates: FloatArray,
-    periods: IntArray,
-    settings: FloatArray,
-    mode: int,
-    counts: IntArray,
-    weights: FloatArray,
-    means: FloatArray,
-    scatters: FloatArray,
-    pooled: FloatArray,
-    factors: FloatArray,
-    log_dets: FloatArray,
-    forecasters: FloatArray,
-    typical: FloatArray,
-    lead: FloatArray,
-    tables: FloatArray,
-    kept: FloatArray,
-    kept_labels: IntArray,
-    counters: IntArray,
+    settings: Settings,
     out: FloatArray,
     nearest: FloatArray,
-    sizes: IntArray,
-    scratch: tuple[FloatArray, ...],
+    room: Room,
 ) -> int:
     """Predict the rows from ``start`` on, or score and learn them; return the index of the first row not processed.
 
     Without ``codes``, store class probabilities in ``out``, and the distance to the nearest class, according to the
     Gaussian forecaster of highest weight, in ``nearest``. With ``codes``, return after ARCHIVE_EVERY labelled rows.
-    :func:`scratch_of` makes ``sizes`` and ``scratch``: allocations inside would add to the compile time.
     """
-    d, n_classes = means.shape[0], counts.shape[0]
-    n_live, most = rates.shape[0], forecasters.shape[1] - 1
+    counts, counters, forecasters, log_dets = state.counts, state.counters, state.forecasters, state.log_dets
+    kept, kept_labels, tables, lead = state.kept, state.kept_labels, state.tables, state.lead
+    d, n_classes, mode = state.means.shape[0], counts.shape[0], settings.priors
+    n_live, most = len(WINDOWS), forecasters.shape[1] - 1
+    means = state.means.reshape((d, most * n_classes))
+    factors = state.factors.reshape((state.factors.shape[0], most * n_classes))
     learning = codes.shape[0] > 0
-    rest, distances, far, near, p, scores, priors, ratios, shares, tile, work, step = scratch
+    distances, shares, step = room.distances, room.shares, room.step
+    p, scores, priors, ratios = room.p, room.scores, room.priors, room.ratios
     for r in range(start, X.shape[0]):
         own = UNLABELED
         if learning:
@@ -317,27 +314,27 @@ def run(
                 ratios[1, c] = ratios[2, c] = 0.0
             k = 0
             for i in range(d):
-                step[i] = 1.0 / _variance(i, k, 0, weights, means, pooled, 1.0)
+                step[i] = 1.0 / _variance(i, k, 0, state.weights, state.means, state.pooled, 1.0)
                 k += d - i
-            _distances(factors, means, x, n * n_classes, rest, distances)
+            _distances(factors, means, x, n * n_classes, room.rest, distances)
             if not learning:
                 nearest[r] = np.inf
                 for c in range(n_classes):
                     out[r, c] = 0.0
-                    place = best * n_classes + c
-                    if log_dets[place] < np.inf and distances[place] < nearest[r]:
-                        nearest[r] = distances[place]
+                    square = distances[best * n_classes + c]
+                    if log_dets[best, c] < np.inf and square < nearest[r]:
+                        nearest[r] = square
             for e in range(most + 1):
                 if n <= e < most:
                     continue
                 t = math.exp(forecasters[LOG_TEMPERATURE, e])
                 if e == most:
-                    neighbour_scores(x, n_kept, step, kept, kept_labels, far, near, sizes, scores)
+                    neighbour_scores(x, n_kept, step, kept, kept_labels, room.far, room.near, room.sizes, scores)
                 else:
                     for c in range(n_classes):
                         square = distances[e * n_classes + c]
                         square = square if square < FARTHEST else FARTHEST
-                        scores[c] = -0.5 * (square + log_dets[e * n_classes + c])
+                        scores[c] = -0.5 * (square + log_dets[e, c])
                 _soften(scores, t, priors, p)
                 if mode == AUTO:
                     relate(p, counts, ratios[0])
@@ -355,8 +352,8 @@ def run(
                 forecasters[SHORT, e] = SHORT_FADE * forecasters[SHORT, e] + loss
                 forecasters[LONG, e] = LONG_FADE * forecasters[LONG, e] + loss
                 forecasters[USE, e] = USE_FADE * forecasters[USE, e] + shares[e] / total
-                if e == best and log_dets[e * n_classes + own] < np.inf:
-                    _note_distance(distances[e * n_classes + own], typical)
+                if e == best and log_dets[e, own] < np.inf:
+                    _note_distance(distances[e * n_classes + own], state.typical)
             if learning and mode == AUTO:
                 run = counters[RUN] if counters[LAST] == own else 0
                 if (counts[own] / counters[TAUGHT]) ** run >= LEAST_RUN:
@@ -374,15 +371,15 @@ def run(
             tables[counters[LAST] + 1, c] *= PRIOR_FADE if counters[LAST] >= 0 else 1.0
         tables[0, own] += 1.0
         tables[counters[LAST] + 1, own] += 1.0 if counters[LAST] >= 0 else 0.0
-        keep_row(x, own, counters[TAUGHT], kept, kept_labels, sizes)
+        keep_row(x, own, counters[TAUGHT], kept, kept_labels, room.sizes)
         counters[RUN] = 1 + (counters[RUN] if counters[LAST] == own else 0)
         counters[LAST] = own
         counters[TAUGHT] += 1
         for e in range(n_live):
-            whole = counters[TAUGHT] < EARLY or counters[TAUGHT] % periods[e] == 0
-            _add_row(x, own, e, rates[e], whole, weights, means, scatters, pooled, step)
+            whole = counters[TAUGHT] < EARLY or counters[TAUGHT] % PERIODS[e] == 0
+            _add_row(state, x, own, e, whole, step)
             first, last = (0, n_classes) if whole else (own, own + 1)
-            _refresh(e, first, last, settings, weights, means, scatters, pooled, factors, log_dets, tile, work)
+            _refresh(state, e, first, last, settings, room)
         if counters[TAUGHT] % ARCHIVE_EVERY == 0:
             return r + 1
     return X.shape[0]

@@ -27,16 +27,23 @@ import numpy as np
 
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels import discriminant as kernels
-from ccmem.kernels.discriminant import ARCHIVE, ARCHIVE_EVERY, LAST, LOG_TEMPERATURE, LONG, SHORT, TAUGHT, USE
+from ccmem.kernels.discriminant import (
+    ARCHIVE,
+    ARCHIVE_EVERY,
+    LAST,
+    LOG_TEMPERATURE,
+    LONG,
+    SHORT,
+    TAUGHT,
+    USE,
+    WINDOWS,
+    Settings,
+)
+from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.neighbours import CODE
 from ccmem.kernels.priors import MOST_LEAD
 from ccmem.readout._saved import checked_arrays
 
-WINDOWS = (np.inf, 500.0, 100.0, 20.0)
-"""Memory of each live forecaster, in rows of a class; the first never forgets."""
-RATES: FloatArray = np.array([1.0 / window for window in WINDOWS])
-PERIODS: IntArray = np.array([16, 16, 4, 1])
-"""Rows between two factorisations of all class covariances, per live forecaster; other rows factor only their class."""
 ARCHIVE_SIZE = 6
 ARCHIVED = 2
 """Index of the live forecaster that is archived: its window is long enough to be precise, and spans one concept."""
@@ -46,15 +53,8 @@ KEPT_ROWS = 1024
 """Number of rows kept to search for neighbours. 512 rows were worse on clouds (.872 instead of .895)."""
 _NO_CODES: IntArray = np.empty(0, np.int64)
 _NO_ROWS: FloatArray = np.empty((0, 0))
-
-
-class Settings(NamedTuple):
-    """Parameters of the classifier that predictions depend on."""
-
-    own_share: float
-    ridge: float
-    n_axes: int
-    priors: int
+_RUN: list[Any] = []
+"""Compiled :func:`ccmem.kernels.discriminant.run`, whose arguments always have the same types."""
 
 
 class Following(NamedTuple):
@@ -181,33 +181,11 @@ class Following(NamedTuple):
     def _run(
         self, rows: FloatArray, codes: IntArray, start: int, settings: Settings, out: FloatArray, nearest: FloatArray
     ) -> int:
-        d, packed = len(self.means), len(self.pooled)
-        return kernels.run(
-            rows,
-            codes,
-            start,
-            RATES,
-            PERIODS,
-            np.array(settings[:3]),
-            settings.priors,
-            self.counts,
-            self.weights,
-            self.means.reshape(d, -1),
-            self.scatters.reshape(packed, -1),
-            self.pooled,
-            self.factors.reshape(packed, -1),
-            self.log_dets.reshape(-1),
-            self.forecasters,
-            self.typical,
-            self.lead,
-            self.tables,
-            self.kept,
-            self.kept_labels,
-            self.counters,
-            out,
-            nearest,
-            *kernels.scratch_of(get_ident(), d, len(self.counts), self.forecasters.shape[1] - 1, self.kept.shape[1]),
-        )
+        sizes = len(self.means), len(self.counts), self.forecasters.shape[1] - 1, self.kept.shape[1]
+        arguments = self, rows, codes, start, settings, out, nearest, kernels.room_for(get_ident(), *sizes)
+        if not _RUN:
+            _RUN.append(compiled_for(kernels.run, *arguments))
+        return int(_RUN[0](*arguments))
 
     @property
     def class_counts(self) -> IntArray:

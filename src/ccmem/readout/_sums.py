@@ -15,8 +15,8 @@ from scipy.linalg import lapack
 from ccmem.base.normalised import EMPTY, share_unit
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
+from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import EQUAL, PSEUDO_COUNT
-from ccmem.readout._following import Settings
 from ccmem.readout._saved import checked_arrays
 from ccmem.readout.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
 

@@ -41,10 +41,11 @@ from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, undone_on_error
+from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import AUTO, COUNTS, EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
 from ccmem.readout._classifier import CountingClassifier
-from ccmem.readout._following import Following, Settings
+from ccmem.readout._following import Following
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout._saved import check_classes
 from ccmem.readout._sums import TAUGHT, Sums
