@@ -13,6 +13,7 @@ from ccmem import CheckpointError, DiscriminantClassifier, load
 from ccmem.kernels import discriminant as kernels
 from ccmem.kernels import neighbours
 from ccmem.readout import _following as following
+from ccmem.readout._reject import unusually_far
 from ccmem.river import MemoryClassifier
 
 
@@ -161,6 +162,27 @@ def test_a_column_that_was_constant_may_begin_to_vary():
     clf = DiscriminantClassifier().partial_fit(X, y)
     assert all(np.isfinite(array).all() for name, array in clf._state._asdict().items() if name != "log_dets")
     assert np.mean(clf.predict(X) == y) > 0.95
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_the_share_of_known_rows_called_unknown_is_about_the_level(columns):
+    y = np.arange(6000) % 2  # logarithms of squared distances are skewed, most with few columns
+    X = np.random.default_rng(0).normal(size=(6000, columns)) + 3.0 * y[:, np.newaxis]
+    clf = DiscriminantClassifier().partial_fit(X[:3000], y[:3000])
+    for level in (0.05, 0.01):
+        assert 0.2 * level < clf.is_unknown(X[3000:], level).mean() < 2 * level
+
+
+def test_distances_beyond_a_quantile_of_a_skewed_distribution_are_unusual():
+    logarithms = np.log(np.random.default_rng(0).chisquare(15, 100_000))
+    deviations = logarithms - logarithms.mean()
+    moments = np.array([1.0, logarithms.mean(), np.mean(deviations**2), np.mean(deviations**3)])
+    for level in (0.1, 0.01, 0.001):
+        assert unusually_far(np.exp(logarithms), moments, level).mean() == pytest.approx(level, rel=0.5)
+    moments[3] = 0.0  # a normal distribution
+    limit = np.exp(moments[1] + 2.3263 * np.sqrt(moments[2]))
+    assert unusually_far(limit * np.array([0.999, 1.001]), moments, 0.01).tolist() == [False, True]
+    assert not unusually_far(np.array([1e9]), np.zeros(4), 0.01).any()
 
 
 def test_unlikely_answers_are_withheld_and_unknown_rows_are_told():

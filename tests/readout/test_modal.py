@@ -453,6 +453,10 @@ def test_rows_of_a_class_never_seen_are_unknown():
     clf = ModalClassifier(AdaptiveCCM()).partial_fit(X[seen][:1400], y[seen][:1400])
     assert clf.is_unknown(X[seen][1400:], level=0.01).mean() < 0.05
     assert clf.is_unknown(X[seen].mean() - X[:50], level=0.01).all()
+    seen = y > 0
+    clf = ModalClassifier(AdaptiveCCM(n_slots=60)).partial_fit(X[seen][:1200], y[seen][:1200])
+    assert 0.002 < clf.is_unknown(X[seen][1200:], level=0.01).mean() < 0.04
+    assert clf.is_unknown(X[~seen], level=0.01).mean() > 0.4  # zeros are unlike all other digits
     one = ModalClassifier(AdaptiveCCM(), n_winners=1).partial_fit(X, y)
     with pytest.raises(ValueError, match="several winners"):
         one.is_unknown(X)

@@ -30,7 +30,7 @@ LEAST_SHARE = 0.02
 CERTAINTY_FADE = 0.99
 """Decay factor per row of the curvature used to update a temperature."""
 TYPICAL_FADE = 0.995
-"""Decay factor per row of the mean and variance of log distances to the row's own class."""
+"""Decay factor per row of the moments of log distances to the row's own class."""
 ARCHIVE_EVERY = 256
 """Number of labelled rows after which :func:`run` returns, so that the caller may archive a forecaster."""
 SEEN, TAUGHT, LAST, ARCHIVE, RUN = range(5)
@@ -252,12 +252,14 @@ def _calibrate(scores: FloatArray, p: FloatArray, own: int, t: float, e: int, fo
 
 @kernel_in_place
 def _note_distance(distance: float, typical: FloatArray) -> None:
-    """Update weight, mean and variance of the log distance of rows to their own class."""
+    """Update weight, mean, variance and third moment of the log distance of rows to their own class."""
     far = math.log(distance + 1e-30)
     typical[0] = TYPICAL_FADE * typical[0] + 1.0
     step = far - typical[1]
     typical[1] += step / typical[0]
-    typical[2] += (step * (far - typical[1]) - typical[2]) / typical[0]
+    deviation = far - typical[1]
+    typical[2] += (step * deviation - typical[2]) / typical[0]
+    typical[3] += (deviation**3 - typical[3]) / typical[0]
 
 
 @kernel_in_place

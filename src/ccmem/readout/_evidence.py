@@ -4,7 +4,7 @@ Some labelled rows are predicted before they are learned: each of the first 128,
 With shares s_c of the votes of several units, and N classes:
 
     p_c    ~ (s_c + .001 / N)^(1 / T)       T moves by a Newton step of the log loss of each such row
-    far(x) = distance to the best unit      mean and variance of its logarithm mark rows that fit no unit
+    far(x) = distance to the best unit      moments of its logarithm mark rows that fit no unit
 
 Shares of several units are less certain than they should be where classes are clear, so T is often near 1/2. The
 predicted class does not depend on T.
@@ -13,13 +13,13 @@ predicted class does not depend on T.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from ccmem.core.allocation import aligned
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.readout._reject import TINY, unusually_far
 from ccmem.readout._saved import checked_arrays
 
 KEPT_ROWS = 64
@@ -36,10 +36,8 @@ FADE = 0.99
 """Decay factor per predicted row of the curvature of the log loss, and of the moments of log distances."""
 FLOOR = 1e-3
 """Share that is divided among all classes, so that one row cannot contribute an infinite loss."""
-TINY = 1e-30
-"""Smallest distance whose logarithm is taken."""
-LOG_TEMPERATURE, CURVATURE, WEIGHT, MEAN, VARIANCE = range(5)
-"""Indices into ``forecasts``; the last three describe log distances."""
+LOG_TEMPERATURE, CURVATURE, WEIGHT, MEAN, VARIANCE, THIRD = range(6)
+"""Indices into ``forecasts``; the last four describe log distances."""
 SEEN, KEPT, COMPARED, LABELLED, PREDICTED = range(5)
 """Indices into ``counters``: rows seen, labelled rows kept, SEEN at the next comparison, labelled rows, LABELLED at the
 next row to predict."""
@@ -55,7 +53,7 @@ class Evidence:
 
     def __init__(self, n_features: int, chooses: bool) -> None:
         n = KEPT_ROWS if chooses else 0
-        self.forecasts = np.zeros(5)
+        self.forecasts = np.zeros(6)
         self.buffer = np.zeros((n, n_features), np.float32)
         self.codes = np.zeros(n, np.int64)
         self.lead = np.zeros(1)
@@ -97,7 +95,9 @@ class Evidence:
         f[WEIGHT] = FADE * f[WEIGHT] + 1.0
         step = math.log(far + TINY) - f[MEAN]
         f[MEAN] += step / f[WEIGHT]
-        f[VARIANCE] += (step * (math.log(far + TINY) - f[MEAN]) - f[VARIANCE]) / f[WEIGHT]
+        deviation = math.log(far + TINY) - f[MEAN]
+        f[VARIANCE] += (step * deviation - f[VARIANCE]) / f[WEIGHT]
+        f[THIRD] += (deviation**3 - f[THIRD]) / f[WEIGHT]
 
     def predicted(self) -> None:
         """Schedule the next row to predict."""
@@ -112,8 +112,7 @@ class Evidence:
 
     def unknown(self, far: FloatArray, level: float) -> BoolArray:
         """Return True for distances that a row has from its best unit with probability ``level`` at most."""
-        spread = math.sqrt(self.forecasts[VARIANCE]) or math.inf
-        return np.asarray(np.log(far + TINY) > self.forecasts[MEAN] + NormalDist().inv_cdf(1.0 - level) * spread)
+        return unusually_far(far, self.forecasts[WEIGHT:], level)
 
     @property
     def prefers_shared(self) -> bool:
@@ -151,7 +150,7 @@ class Evidence:
             raise ValueError("ModalClassifier: its evidence is damaged")
         arrays = checked_arrays("ModalClassifier", fields, vars(self))
         seen, kept, compared, labelled, predicted = arrays["counters"].tolist()
-        codes, (warm, curvature, weight, _, variance) = arrays["codes"][: min(kept, KEPT_ROWS)], arrays["forecasts"]
+        codes, (warm, curvature, weight, _, variance, _) = arrays["codes"][: min(kept, KEPT_ROWS)], arrays["forecasts"]
         if not (0 <= kept <= labelled <= seen < compared <= _NEVER) or not 0 <= predicted <= labelled + SELDOM:
             raise ValueError("ModalClassifier: counts of its evidence are damaged")
         if ((codes < 0) | (codes >= n_classes)).any() or abs(warm) > 3.0 or min(curvature, weight, variance) < 0:

@@ -19,7 +19,6 @@ concept returns, the forecasts of its copy identify it within a few rows.
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from threading import get_ident
 from typing import Any, NamedTuple, Self
 
@@ -42,6 +41,7 @@ from ccmem.kernels.discriminant import (
 from ccmem.kernels.jit import compiled_for
 from ccmem.kernels.neighbours import CODE
 from ccmem.kernels.priors import MOST_LEAD
+from ccmem.readout._reject import unusually_far
 from ccmem.readout._saved import checked_arrays
 
 ARCHIVE_SIZE = 6
@@ -73,7 +73,7 @@ class Following(NamedTuple):
     forecasters: FloatArray
     """Evidence, use and temperature of every forecaster, the neighbours last; see :mod:`ccmem.kernels.discriminant`."""
     typical: FloatArray
-    """Weight, mean and variance of the log distance between a row and the mean of its class."""
+    """Weight, mean, variance and third moment of the log distance between a row and the mean of its class."""
     lead: FloatArray
     """Latest rows that class frequencies as priors predicted and equal priors did not, less the opposite."""
     tables: FloatArray
@@ -107,7 +107,7 @@ class Following(NamedTuple):
             factors=np.zeros((packed, n, 0)),
             log_dets=np.zeros((n, 0)),
             forecasters=np.zeros((5, n + 1)),
-            typical=np.zeros(3),
+            typical=np.zeros(4),
             lead=np.zeros(1),
             tables=np.zeros((1, 0)),
             kept=np.zeros((d, KEPT_ROWS)),
@@ -210,10 +210,7 @@ class Following(NamedTuple):
 
     def unknown(self, distances: FloatArray, level: float) -> BoolArray:
         """Return True for distances that rows have from their own class with probability ``level`` at most."""
-        _, middle, variance = self.typical
-        if not variance > 0:
-            return np.zeros(len(distances), np.bool_)
-        return np.asarray(np.log(distances + 1e-30) > middle + NormalDist().inv_cdf(1.0 - level) * np.sqrt(variance))
+        return unusually_far(distances, self.typical, level)
 
     @classmethod
     def checked(cls, name: str, fields: dict[str, Any], empty: Self) -> Self:
