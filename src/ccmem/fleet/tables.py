@@ -18,7 +18,15 @@ from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, read_times
 from ccmem.io.streams.sources import expand, grows_by_lines, kind_of, open_table
 from ccmem.io.streams.tables import Batch as Found
-from ccmem.io.streams.tables import Columns, NothingToLearnError, SourceError, Table, check_batch, choose_columns
+from ccmem.io.streams.tables import (
+    Columns,
+    Faults,
+    NothingToLearnError,
+    SourceError,
+    Table,
+    check_batch,
+    choose_columns,
+)
 
 PIECE_ROWS = 1_000_000
 _CSV_ROW_BYTES = 40
@@ -264,9 +272,7 @@ def _checked(
     kind = np.float64 if columns.order_type == "float64" else np.int64
     places = order.cast(pa.from_numpy_dtype(kind)).fill_null(0).to_numpy(zero_copy_only=False)
     no_order = order.is_null().to_numpy(zero_copy_only=False) | ~np.isfinite(places)
-    faults: dict[int, tuple[str | None, str]] = dict.fromkeys(
-        np.flatnonzero(no_order), (columns.order, "the order is missing")
-    )
+    faults: Faults = dict.fromkeys(np.flatnonzero(no_order), (columns.order, "the order is missing"))
     faults |= dict.fromkeys(np.flatnonzero(no_key), (columns.key, "the key is missing"))
     chunk, error = check_batch(
         found._replace(faults=faults | found.faults), wanted, file, first, skip_bad, missing=missing

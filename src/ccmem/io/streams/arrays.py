@@ -21,7 +21,7 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Faults, Labels, SourceError, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """Function that returns the rows from a start index to a stop index; called with increasing indices."""
@@ -132,7 +132,7 @@ class ArrayTable:
         places = [self._places[name] for name in columns.features]
         whole = self._parts[places[0][0]]
         labels: Labels | None = None
-        faults: dict[int, tuple[str | None, str]] = {}
+        faults: Faults = {}
         with np.errstate(over="ignore", invalid="ignore"):
             if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
                 X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
@@ -144,10 +144,7 @@ class ArrayTable:
                 raise SourceError(f"{self._file}: column {columns.label!r} of type {raw.dtype} cannot hold labels")
             self._check_text(raw, columns.label)
             values, codes = np.unique(raw, return_inverse=True)
-            known, wrong = code_labels([_text(value) for value in values.tolist()])
-            labels = Labels(known.codes[codes], known.values)
-            for row in np.flatnonzero(np.isin(codes, list(wrong))) if wrong else ():
-                faults[int(row)] = (columns.label, wrong[int(codes[row])])
+            labels, faults = code_labels([_text(value) for value in values.tolist()], columns.label, codes)
         times = None
         if columns.time:
             parts = [self._column(read, name) for name in columns.time]

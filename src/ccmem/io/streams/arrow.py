@@ -14,7 +14,7 @@ from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Faults, Labels, SourceError, code_labels, side_by_side
 
 
 def pyarrow() -> Any:
@@ -107,15 +107,14 @@ def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Ba
         if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
             column = column.cast(pa.float64())
         arrays.append(column.to_numpy(zero_copy_only=False))
-    labels, times = None, None
-    faults: dict[int, tuple[str | None, str]] = {}
+    labels = times = None
+    faults: Faults = {}
     if columns.time:
         times = read_times(
             [_plain(pa, table.column(name)) for name in columns.time], columns.time_format, columns.cells
         )
     if columns.label is not None:
-        labels, wrong = _labels(pa, table.column(columns.label))
-        faults = {row: (columns.label, what) for row, what in wrong.items()}
+        labels, faults = _labels(pa, table.column(columns.label), columns.label)
     texts = [table.column(name) for name in columns.texts]
     return Batch(side_by_side(arrays, table.num_rows, columns.dtype), labels, faults, ends, times, texts)
 
@@ -136,7 +135,7 @@ def _is_learnable(pa: Any, kind: Any) -> bool:
     return _is_numeric(pa, kind) and not pa.types.is_boolean(kind)
 
 
-def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
+def _labels(pa: Any, column: Any, name: str) -> tuple[Labels, Faults]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -145,13 +144,8 @@ def _labels(pa: Any, column: Any) -> tuple[Labels, dict[int, str]]:
         return Labels(np.full(len(column), UNLABELED, np.int64), []), {}
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    raw = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    values, wrong = code_labels(column.dictionary.to_pylist())
-    places = np.append(values.codes, UNLABELED)
-    faults = {}
-    if wrong:
-        faults = {int(row): wrong[int(raw[row])] for row in np.flatnonzero(np.isin(raw, list(wrong)))}
-    return Labels(places[raw], values.values), faults
+    rows = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return code_labels(column.dictionary.to_pylist(), name, rows)
 
 
 def _is_numeric(pa: Any, kind: Any) -> bool:

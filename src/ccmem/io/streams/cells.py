@@ -20,13 +20,8 @@ _NUMBER = {
     for decimal, point, group in ((".", r"\.", r"[,' ]"), (",", ",", r"[.' ]"))
 }
 """Decimal sign -> pattern of numbers written with it. Thousands may be grouped, but not after a leading zero."""
-_SPACES = ("\xa0", "\u2009", "\u202f", "\u2019")
-_TYPESET = dict.fromkeys((*_SPACES, "\x92"), " ") | {"\u2212": "-"}
-_TYPESET |= {sign.encode().decode("latin-1"): plain for sign, plain in _TYPESET.items()}
-"""Group separators and the minus sign of typesetters -> their plain form, also for UTF-8 read as Latin-1."""
-_ANY_TYPESET = re.compile("|".join(sorted(_TYPESET, key=len, reverse=True)))
-
-
+_TYPESET = str.maketrans("\xa0\u2009\u202f\u2019\u2212", "    -")
+"""Group separators and the minus sign of typesetters -> their plain form."""
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*|0?", re.ASCII)
 LEAST_GROUPED = 40
 """Number of values with three digits after a point that must not be decimals; by chance, a tenth would end in 0."""
@@ -97,7 +92,7 @@ def _plain(text: str) -> str:
     >>> _plain(" \u22121\u202f234,5 ")
     '-1 234,5'
     """
-    return (text if text.isascii() else _ANY_TYPESET.sub(lambda found: _TYPESET[found[0]], text)).strip()
+    return (text if text.isascii() else text.translate(_TYPESET)).strip()
 
 
 def is_ordinary(text: str | bytes) -> bool:

@@ -8,8 +8,9 @@ next line is the next row.
 
 from __future__ import annotations
 
-import itertools
+import codecs
 from collections.abc import Sequence
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,16 @@ from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, i
 from ccmem.io.streams.dialect import COMMENTS, SHOWN_LINES, Dialect, lay_out, sniff_delimiter
 from ccmem.io.streams.lines import Block, LineTable
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
-from ccmem.io.streams.schema import SAMPLE_ROWS, Column, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, SourceError, code_labels
+from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
+from ccmem.io.streams.tables import NOT_UTF8, Batch, Columns, Faults, Labels, SourceError, code_labels
 
 _AFTER_A_FAULT = 1 << 12
 """Bytes examined first after a bad line; few, because bad lines often come in groups."""
-_NOT_UTF8 = "is not UTF-8 text; save the file as UTF-8"
 _OPEN_QUOTE = "a quote is opened and not closed"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RETURN = ord("\r")
-_WINDOWS = {byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xA0)}
-"""Latin-1 to Windows-1252, whose five undefined bytes stay distinct: different labels must not become equal."""
+_WINDOWS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
+"""Characters of Windows-1252, whose five undefined bytes stay distinct: different labels must not become equal."""
 
 
 class CSVTable(LineTable):
@@ -38,7 +38,7 @@ class CSVTable(LineTable):
 
     dialect: Dialect | None = None
     _delimiter = ","
-    _encoding = "utf-8"
+    _is_utf8 = True
     _after_fault = False
 
     def _open(self) -> None:
@@ -52,8 +52,7 @@ class CSVTable(LineTable):
         decimal = rules.decimal or decimal_sign([cell for values in sample for cell in values], self._delimiter)
         if rules.decimal is None and self._delimiter != "," and any(map(groups_thousands, by_column.values())):
             decimal = ","
-        schema = infer(by_column, rules, CellFormat(decimal, rules.missing), self._delimiter == ";")
-        self.schema = schema._replace(columns=[self._decoded(column) for column in schema.columns])
+        self.schema = infer(by_column, rules, CellFormat(decimal, rules.missing), self._delimiter == ";")
 
     # Opening -------------------------------------------------------------------------------------------------------
 
@@ -62,24 +61,23 @@ class CSVTable(LineTable):
         self._read_first_lines()
         if not self._pending and self._finished:
             raise SourceError(f"{self._file} is empty; there is nothing to learn from")
-        lines_read = self._pending.decode("latin-1").splitlines(keepends=True)
-        whole = [line for line in lines_read if line.endswith(("\n", "\r"))] if self._hold else lines_read
+        lines_read = bytes(self._pending).splitlines(keepends=True)
+        whole = [line for line in lines_read if line.endswith((b"\n", b"\r"))] if self._hold else lines_read
         if not any(line.strip() for line in whole):
             return False
-        self._delimiter = sniff_delimiter(whole[:SHOWN_LINES])
-        self._encoding = _encoding_of("".join(whole[: 4 * SAMPLE_ROWS]))
+        self._is_utf8 = _is_utf8(b"".join(whole[: 4 * SAMPLE_ROWS]))
+        self._delimiter = sniff_delimiter(list(map(self._decode, whole[:SHOWN_LINES])))
         first = self._block()
         if first is None:
             return False
         if first.fault is not None:
             raise SourceError(f"{self._file}: {first.fault} in its line of column names")
-        text = first.data.decode("latin-1")
-        start = first.start
-        head = "\n".join(text.split("\n", SHOWN_LINES)[:SHOWN_LINES])
-        self.dialect = dialect = lay_out(head, self._delimiter, self._rules.decimal)
-        self.columns = [self._text(name) for name in dialect.names]
-        self._body = start + dialect.skip
-        self._restart(first.data[dialect.skip :] + bytes(self._pending), self._body)
+        head = self._decode(b"\n".join(first.data.split(b"\n", SHOWN_LINES)[:SHOWN_LINES]))
+        self.dialect = lay_out(head, self._delimiter, self._rules.decimal)
+        self.columns = self.dialect.names
+        skip = self._n_bytes(head[: self.dialect.skip])
+        self._body = first.start + skip
+        self._restart(first.data[skip:] + bytes(self._pending), self._body)
         return True
 
     def _read_first_lines(self) -> None:
@@ -104,11 +102,10 @@ class CSVTable(LineTable):
         while len(found) < SAMPLE_ROWS and (block := self._block()) is not None:
             seen += block.data
             if block.fault is None:
-                records = split_records(block.data.decode("latin-1"), self._delimiter)
                 heading = self.dialect.heading if self.dialect is not None else ()
-                whole = (values for values, _ in records if len(values) == len(self.columns))
+                whole = (values for values in self._records(block.data)[0] if len(values) == len(self.columns))
                 whole = (values for values in whole if tuple(map(str.strip, values)) != heading)
-                found += itertools.islice(whole, SAMPLE_ROWS - len(found))
+                found += islice(whole, SAMPLE_ROWS - len(found))
         return found, bytes(seen)
 
     # Cutting -------------------------------------------------------------------------------------------------------
@@ -193,7 +190,7 @@ class CSVTable(LineTable):
         width = len(self.columns)
         if block.fault is not None:
             found, ends = [[""] * width], np.array([len(block.data)])
-            faults: dict[int, tuple[str | None, str]] = {0: (None, block.fault)}
+            faults: Faults = {0: (None, block.fault)}
         else:
             found, ends = self._rows(block.data, columns)
             faults = {}
@@ -211,18 +208,20 @@ class CSVTable(LineTable):
                 X[:, place], wrong = columns.cells.numbers(cells[name], ordinary)
                 for row in wrong:
                     faults.setdefault(row, (name, f"{shown(cells[name][row])} is not a number"))
-        labels = None if columns.label is None else self._labels(cells[columns.label], columns, faults)
-        times = None
+        labels = times = None
+        if columns.label is not None:
+            labels, wrong_labels = _labels(cells[columns.label], columns)
+            faults = wrong_labels | faults
         if columns.time:
             times = read_times([cells[name] for name in columns.time], columns.time_format, columns.cells)
-        texts = [self._known_texts(name, cells[name], columns, faults) for name in columns.texts]
+        texts = [_known_texts(name, cells[name], columns, faults) for name in columns.texts]
         return Batch(X, labels, faults, block.start + ends, times, texts)
 
     def _rows(self, data: bytes, columns: Columns) -> tuple[list[list[str]], IntArray]:
         """Return the records of ``data`` without comments and repeated lines of names."""
         found, ends = self._records(data)
         heading = () if self.dialect is None else self.dialect.heading
-        if not any(mark.encode("latin-1") in data for mark in (*COMMENTS, *filter(None, heading[:1]))):
+        if not any(mark.encode() in data for mark in (*COMMENTS, *filter(str.isascii, filter(None, heading[:1])))):
             return found, ends
         numeric = self.columns[0] in columns.features
         kept = [
@@ -235,10 +234,13 @@ class CSVTable(LineTable):
 
     def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
         """Return the values of every record in ``data``, and the end offsets of the records."""
-        text = data.decode("latin-1")
+        text = self._decode(data)
         if '"' in text or text.count("\r") != text.count("\r\n"):
             pairs = list(split_records(text, self._delimiter))
-            return [values for values, _ in pairs], np.array([end for _, end in pairs], np.int64)
+            places = [end for _, end in pairs]
+            if len(text) < len(data):  # offsets count bytes
+                places = list(accumulate(self._n_bytes(text[a:b]) for a, b in pairwise([0, *places])))
+            return [values for values, _ in pairs], np.array(places, np.int64)
         whole = text.split("\n")
         if not whole[-1]:
             whole.pop()
@@ -251,51 +253,33 @@ class CSVTable(LineTable):
             whole, ends = [whole[place] for place in filled], ends[filled]
         return [line.split(delimiter) for line in whole], ends
 
-    def _labels(self, cells: Sequence[str], columns: Columns, faults: dict[int, tuple[str | None, str]]) -> Labels:
-        known: dict[str, Any] = {}
-        missing = frozenset(columns.cells.spellings)
-        for cell in set(cells):
-            if cell in missing:
-                known[cell] = None
-                continue
-            try:
-                known[cell] = self._text(cell)
-            except UnicodeDecodeError:
-                what = f"{shown(cell)} {_NOT_UTF8}"
-                for row in (row for row, value in enumerate(cells) if value == cell):
-                    faults.setdefault(row, (columns.label, what))
-                known[cell] = None
-            if columns.text_labels is False and known[cell] is not None and is_number(cell):
-                known[cell] = float(cell) if not cell.lstrip("+-").isdigit() else int(cell)
-        labels, wrong = code_labels([known[cell] for cell in cells])
-        for row, what in wrong.items():
-            faults.setdefault(row, (columns.label, what))
-        return labels
+    def _decode(self, data: bytes) -> str:
+        """Return the text of ``data``; a byte that is not UTF-8 becomes a lone surrogate, which no label may hold."""
+        if self._is_utf8:
+            return data.decode("utf-8", "surrogateescape")
+        return codecs.charmap_decode(data, "strict", _WINDOWS)[0]
 
-    def _known_texts(
-        self, name: str, cells: Sequence[str], columns: Columns, faults: dict[int, tuple[str | None, str]]
-    ) -> list[str | None]:
-        found: list[str | None] = []
-        for row, cell in enumerate(cells):
-            try:
-                found.append(None if cell.strip().lower() in columns.cells.markers else self._text(cell))
-            except UnicodeDecodeError:
-                faults.setdefault(row, (name, f"{shown(cell)} {_NOT_UTF8}"))
-                found.append(None)
-        return found
+    def _n_bytes(self, text: str) -> int:
+        """Return the length of ``text`` in the file."""
+        return len(text.encode("utf-8", "surrogateescape")) if self._is_utf8 else len(text)
 
-    def _text(self, cell: str) -> str:
-        """Decode a cell, whose bytes were read as Latin-1, with the encoding of the file."""
-        if cell.isascii():
-            return cell
-        return cell.encode("latin-1").decode() if self._encoding == "utf-8" else cell.translate(_WINDOWS)
 
-    def _decoded(self, column: Column) -> Column:
-        """Decode the texts of a column, which were read as Latin-1 and may be cut inside a character."""
-        why, example = (
-            text.encode("latin-1", "replace").decode(self._encoding, "replace") for text in (column.why, column.example)
-        )
-        return column._replace(why=why, example=example)
+def _labels(cells: Sequence[str], columns: Columns) -> tuple[Labels, Faults]:
+    known: dict[str, Any] = dict.fromkeys(columns.cells.spellings)
+    for cell in set(cells) - known.keys():
+        if columns.text_labels is False and is_number(cell):
+            known[cell] = int(cell) if cell.lstrip("+-").isdigit() else float(cell)
+        else:
+            known[cell] = cell
+    return code_labels([known[cell] for cell in cells], columns.label)
+
+
+def _known_texts(name: str, cells: Sequence[str], columns: Columns, faults: Faults) -> list[str | None]:
+    for row, cell in enumerate(cells):
+        if not (cell.isascii() or _is_utf8(cell.encode("utf-8", "surrogateescape"))):
+            faults.setdefault(row, (name, f"{shown(cell)} {NOT_UTF8}"))
+    missing = columns.cells.markers | {cells[row] for row in faults}
+    return [None if cell.strip().lower() in missing else cell for cell in cells]
 
 
 def _returns_end_lines(data: bytes | bytearray) -> bool:
@@ -304,15 +288,15 @@ def _returns_end_lines(data: bytes | bytearray) -> bool:
     return 0 <= first < len(data) - 1 and data[first + 1 : first + 2] != b"\n" and data.find(b"\n", 0, first) < 0
 
 
-def _encoding_of(text: str) -> str:
-    """Return the encoding of bytes that were read as Latin-1: UTF-8 if they are valid UTF-8, else Windows-1252."""
+def _is_utf8(data: bytes) -> bool:
+    """True if ``data`` is valid UTF-8; other text is taken for Windows-1252."""
     try:
-        text.encode("latin-1").decode("utf-8")
+        data.decode()
     except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
+        return False
+    return True
 
 
 def shown(text: str) -> str:
     """Return a value shortened and quoted for a message."""
-    return repr(text[:60].encode("latin-1").decode("utf-8", "replace"))
+    return repr(text[:60])

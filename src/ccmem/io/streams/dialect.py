@@ -28,7 +28,7 @@ class Dialect(NamedTuple):
     delimiter: str
     names: list[str]
     skip: int
-    """Bytes before the first row."""
+    """Characters before the first row."""
     header: bool
     """True if the file has a line of names."""
     preamble: int
@@ -60,7 +60,7 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
 
 
 def lay_out(text: str, delimiter: str, rules_decimal: str | None) -> Dialect:
-    """Return the dialect of ``text``, the first lines of a table, with bytes decoded as Latin-1."""
+    """Return the dialect of ``text``, the first lines of a table."""
     records = [([cell.strip() for cell in cells], end) for cells, end in split_records(text, delimiter)]
     preamble = _preamble([cells for cells, _ in records])
     above, start = records[preamble - 1] if preamble else ([], 0)

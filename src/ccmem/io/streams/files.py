@@ -337,7 +337,7 @@ def as_chunks(
     if y is not None:
         given, wrong = code_labels(y.tolist() if hasattr(y, "tolist") else list(y))
         if wrong:
-            raise ValueError(f"y: {next(iter(wrong.values()))}")
+            raise ValueError(f"y: {next(iter(wrong.values()))[1]}")
         n_rows = getattr(data, "num_rows", None) if not hasattr(data, "__len__") else len(data)
         if n_rows is not None and n_rows != len(given.codes):
             raise ValueError(f"y has {len(given.codes)} labels for {n_rows} rows; give one label per row")

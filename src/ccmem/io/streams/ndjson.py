@@ -12,7 +12,7 @@ import numpy as np
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.lines import Block, LineTable, line_ends
 from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, SourceError, code_labels
+from ccmem.io.streams.tables import Batch, Columns, Faults, SourceError, code_labels
 from ccmem.io.streams.timestamps import UNITS
 
 
@@ -72,7 +72,7 @@ class NDJSONTable(LineTable):
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
         found: list[dict[str, Any]] = []
         ends: list[int] = []
-        faults: dict[int, tuple[str | None, str]] = {}
+        faults: Faults = {}
         start = 0
         for end in line_ends(block.data).tolist():
             line, start = block.data[start:end], end
@@ -97,10 +97,9 @@ class NDJSONTable(LineTable):
         if columns.label is not None:
             absent = frozenset(columns.cells.spellings)
             values = [record.get(columns.label) for record in found]
-            labels, wrong = code_labels([None if isinstance(v, str) and v in absent else v for v in values])
-            for row, what in wrong.items():
-                what = _complaint(_TWICE) if values[row] is _TWICE else what
-                faults.setdefault(row, (columns.label, what))
+            values = [None if isinstance(v, str) and v in absent else v for v in values]
+            labels, wrong = code_labels(values, columns.label)
+            faults = wrong | faults
         if columns.time:
             parts: list[Any] = [[record.get(name) for record in found] for name in columns.time]
             if columns.time_format in UNITS:
@@ -112,7 +111,12 @@ class NDJSONTable(LineTable):
         return Batch(X, labels, faults, np.array(ends, np.int64), times)
 
 
-_TWICE = object()
+class _Twice:
+    def __repr__(self) -> str:
+        return "a value named twice"
+
+
+_TWICE = _Twice()
 """Sentinel value of a name that occurs twice in an object.
 
 Only learned columns are checked for it, because pyarrow, which reads most blocks, ignores other names.

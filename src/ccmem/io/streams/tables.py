@@ -46,6 +46,12 @@ class NothingToLearnError(SourceError):
     exit_code = 2
 
 
+NOT_UTF8 = "is not UTF-8 text; save the file as UTF-8"
+
+Faults = dict[int, tuple[str | None, str]]
+"""Row of a batch -> column (None: the whole row) and description of a fault that NaN alone does not express."""
+
+
 class Labels(NamedTuple):
     """Labels of some rows: each an index into ``values``, or UNLABELED."""
 
@@ -87,8 +93,7 @@ class Batch(NamedTuple):
     X: FloatArray
     """Values; NaN where a value is missing or not a number."""
     labels: Labels | None
-    faults: dict[int, tuple[str | None, str]]
-    """Row of the batch -> column and description of a fault that NaN alone does not express."""
+    faults: Faults
     ends: IntArray | None = None
     """Number of file bytes up to the end of each row, for files that can be resumed in place."""
     times: FloatArray | None = None
@@ -284,20 +289,30 @@ def side_by_side(columns: Sequence[Any], n_rows: int, dtype: np.dtype[Any]) -> F
     return X
 
 
-def code_labels(values: Sequence[Any]) -> tuple[Labels, dict[int, str]]:
-    """Return labels coded from Python values (None or NaN: missing), and the faults of rows with invalid labels."""
+def code_labels(
+    values: Sequence[Any], column: str | None = None, rows: IntArray | None = None
+) -> tuple[Labels, Faults]:
+    """Return labels coded from Python values (None or NaN: missing), and the faults of rows with invalid labels.
+
+    ``rows``: index into ``values`` of the label of each row, -1 if it is missing; by default one value per row.
+    """
     places: dict[Any, int] = {}
-    codes = np.full(len(values), UNLABELED, np.int64)
+    codes = np.full(len(values) + 1, UNLABELED, np.int64)
     faults = {}
-    for row, value in enumerate(values):
+    for i, value in enumerate(values):
         try:
             label = as_label(value)
+        except UnicodeEncodeError:
+            faults[i] = column, f"{str(value)[:60]!r} {NOT_UTF8}"
         except (ValueError, OverflowError):
-            faults[row] = f"{value!r} cannot be a label: it must be text or a whole number"
-            continue
-        if label is not None:
-            codes[row] = places.setdefault(label, len(places))
-    return Labels(codes, list(places)), faults
+            faults[i] = column, f"{value!r} cannot be a label: it must be text or a whole number"
+        else:
+            if label is not None:
+                codes[i] = places.setdefault(label, len(places))
+    if rows is None:
+        return Labels(codes[:-1], list(places)), faults
+    wrong = np.flatnonzero(np.isin(rows, list(faults))).tolist() if faults else []
+    return Labels(codes[rows], list(places)), {row: faults[int(rows[row])] for row in wrong}
 
 
 def as_label(value: Any) -> str | int | None:
