@@ -18,7 +18,7 @@ from ccmem import CheckpointError, from_bytes, registry
 from ccmem.app.learner import Learner
 from ccmem.cli import main as command
 from ccmem.fleet.store import Store, _signed
-from ccmem.io.streams.tables import SourceError
+from ccmem.io.streams.errors import SourceError
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from forgery import forge

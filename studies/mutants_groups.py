@@ -41,8 +41,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/io/persistence", "tests/app/commands/test_hostile.py"),
     ),
     "streams and learner": (
-        ("io.streams.arrays", "io.streams.arrow", "io.streams.cells", "io.streams.csv", "io.streams.dialect",
-         "io.streams.drift", "io.streams.files", "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
+        ("io.streams.arrays", "io.streams.arrow", "io.streams.cells", "io.streams.choice", "io.streams.csv",
+         "io.streams.dialect", "io.streams.drift", "io.streams.errors", "io.streams.files",
+         "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",
          "io.streams.tables", "io.streams.timestamps", "io.streams.write", "app.learner", "app.events_file",
          "app.happenings", "app.stopping", "kernels.sources", "layers.scaling"),

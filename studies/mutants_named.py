@@ -24,7 +24,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("io.streams.ndjson", "if len(found) < len(pairs):", "if False:"),
     ("io.persistence.tensorfile", "if first != end:", "if first < end:"),
     ("io.persistence.values", "if position > last or", "if"),
-    ("io.streams.csv", "self._body = start + dialect.skip", "self._body = start"),
+    ("io.streams.csv", "self._body = first.start + skip", "self._body = first.start"),
     ("io.streams.files", "        self._progress.pop(file.key, None)", "        pass"),
 )
 
@@ -38,7 +38,7 @@ UNDONE: tuple[Change, ...] = (
     ("core.locking", "            if self.deliverer is not None:\n                return", "            pass"),
     ("layers.stack", "        share_guard(self, fresh)", "        pass"),
     ("core.locking", "return copy.deepcopy(state)", "return state"),
-    ("io.persistence.checkpoint", "model._while_reading(_write, path, content, check)", "_write(path, content, check)"),
+    ("io.persistence.checkpoint", "guard_of(model).lock if isinstance(model, Guarded) else ", ""),
     # files that grow
     ("io.streams.lines", "held = self._hold or not self._pending", "held = not self._pending"),
     ("app.commands.learn", "not chunk.ended and self.stop.number is not None", "False"),
@@ -69,7 +69,7 @@ UNDONE: tuple[Change, ...] = (
     ("io.streams.csv", "look = _AFTER_A_FAULT if self._after_fault else", "look ="),
     ("io.streams.csv", "return (line, _OPEN_QUOTE) if given_up", "return (len(data), _OPEN_QUOTE) if given_up"),
     # labels and dates
-    ("io.streams.csv", 'text.encode("latin-1").decode("utf-8")', 'text.encode("latin-1").decode("utf-8", "replace")'),
+    ("io.streams.csv", 'data.decode("utf-8", "surrogateescape")', 'data.decode("utf-8", "replace")'),
     ("io.streams.tables", "value.encode()", "pass"),
     ("base.validation", "    _refuse_times(X)\n", ""),
     # all or nothing
@@ -107,7 +107,7 @@ UNDONE: tuple[Change, ...] = (
     ("io.persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("app.commands.datasets", 'options.action == "verify" and not matches', "False"),
     ("app.commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),
-    ("io.streams.tables", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
+    ("io.streams.errors", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
 )
 
 NAMED: tuple[Change, ...] = NOTICED_TOO_LATE + UNDONE

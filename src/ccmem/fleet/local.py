@@ -36,8 +36,9 @@ from ccmem.fleet.store import Store, bucket_of, open_sealed, sealed, write_state
 from ccmem.fleet.tables import KeyedColumns, Piece
 from ccmem.io.persistence.atomic import atomic_file, locked
 from ccmem.io.streams.arrow import pyarrow
+from ccmem.io.streams.errors import SourceError
 from ccmem.io.streams.sources import kind_of
-from ccmem.io.streams.tables import SourceError, code_labels
+from ccmem.io.streams.tables import code_labels
 
 ROUND_ROWS = 50_000_000
 

@@ -13,20 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.io.streams.arrow import ArrowTable, pyarrow, readable
+from ccmem.io.streams.arrow import ArrowTable, pyarrow
 from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.choice import choose_columns
+from ccmem.io.streams.errors import Faults, NothingToLearnError, SourceError, named
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, read_times
 from ccmem.io.streams.sources import expand, grows_by_lines, kind_of, open_table
 from ccmem.io.streams.tables import Batch as Found
-from ccmem.io.streams.tables import (
-    Columns,
-    Faults,
-    NothingToLearnError,
-    SourceError,
-    Table,
-    check_batch,
-    choose_columns,
-)
+from ccmem.io.streams.tables import Columns, Table, check_batch
 
 PIECE_ROWS = 1_000_000
 _CSV_ROW_BYTES = 40
@@ -96,7 +90,7 @@ def choose(
     columns = KeyedColumns(key, order, tuple(features or ()), label, dtype, "", "", "", ".", rules.missing)
     if features is not None and len({key, order, label, *features}) < 3 + len(features):
         raise SourceError("a column can be only one of key, order, label and feature, and only once")
-    with readable(file), closing(_open(file, complete_size(file), rules._replace(time=(order,)))) as table:
+    with named(file), closing(_open(file, complete_size(file), rules._replace(time=(order,)))) as table:
         _require(file, table.columns, columns)
         kinds = ("number", "counter") if isinstance(table, ArrowTable) else ("number",)
         chosen = [c.name for c in table.schema.columns if c.kind in kinds and c.name not in columns.texts]
@@ -170,7 +164,7 @@ def pieces_of(file: str, rows_before: int = 0, most: int = PIECE_ROWS) -> list[P
         return [Piece(file, rows_before, size, max(size // _CSV_ROW_BYTES, 1))]
     from pyarrow import parquet
 
-    with readable(file, "is not a Parquet file that can be read"):
+    with named(file):
         metadata = parquet.read_metadata(file)
     pieces, start, end = [], rows_before, 0
     for group in range(metadata.num_row_groups):
@@ -211,7 +205,7 @@ def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = Fa
         return
     cells, first = CellFormat(columns.decimal, columns.missing), piece.first
     wanted = Columns(columns.features, None, np.dtype(columns.dtype), None, cells=cells, texts=columns.texts)
-    with readable(piece.file), closing(_open(piece.file, piece.last, Rules(columns.decimal, columns.missing))) as table:
+    with named(piece.file), closing(_open(piece.file, piece.last, Rules(columns.decimal, columns.missing))) as table:
         _require(piece.file, table.columns, columns)
         for found in table.batches(wanted, first, None):
             yield _checked(found, columns, wanted, piece.file, first, skip_bad, missing)

@@ -13,7 +13,7 @@ from ccmem import AdaptiveCCM
 from ccmem.app.learner import Learner
 from ccmem.cli import main
 from ccmem.io.streams import as_chunks, read_files
-from ccmem.io.streams.tables import BadRowError
+from ccmem.io.streams.errors import BadRowError
 from ccmem.layers.scaling import Scale
 
 NAMES = ("heat", "flow", "hum")

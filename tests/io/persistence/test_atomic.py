@@ -91,7 +91,7 @@ def test_labels_that_no_file_can_hold_are_not_packed(value: Any) -> None:
 
 def test_nobody_learns_while_a_model_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = IncrementalWTA(n_units=2).partial_fit(np.eye(2))
-    write = checkpoint._write
+    write = checkpoint.atomic_write
 
     def noting(*args: Any) -> None:
         other = threading.Thread(target=model.partial_fit, args=(np.eye(2),), daemon=True)
@@ -100,7 +100,7 @@ def test_nobody_learns_while_a_model_is_saved(tmp_path: Path, monkeypatch: pytes
         assert model.n_samples_seen_ == 2
         write(*args)
 
-    monkeypatch.setattr(checkpoint, "_write", noting)
+    monkeypatch.setattr(checkpoint, "atomic_write", noting)
     save(model, tmp_path / "m")
 
 

@@ -174,8 +174,10 @@ def test_shapes_that_cannot_be_are_refused_before_anything_is_allocated(shape: A
 
 @pytest.mark.parametrize("build", [True, False])
 @pytest.mark.parametrize("model", [{"no": "class"}, [1], "class", None])
-def test_a_checkpoint_holds_a_model_whether_it_is_built_or_not(build: bool, model: Any) -> None:
+def test_a_checkpoint_holds_a_model_whether_it_is_built_or_not(tmp_path: Path, build: bool, model: Any) -> None:
     data = b"".join(checkpoint.encode({"model": model}))
-    found = checkpoint.decode(data, build=build)
-    with pytest.raises(CheckpointError, match="it holds no model"):
-        checkpoint.with_model(found, "it", build)
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(CheckpointError, match="m cannot be loaded: it holds no model"):
+        checkpoint.read_checkpoint(tmp_path / "m", build)
+    with pytest.raises(CheckpointError, match="the bytes cannot be loaded: it holds no model"):
+        checkpoint.decode(data, has_model=True)

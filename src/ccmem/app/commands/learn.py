@@ -23,8 +23,9 @@ from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.events import Event
 from ccmem.core.terminal import StatusLine, printable
 from ccmem.io.persistence.atomic import locked, remove_leftovers
+from ccmem.io.streams.choice import reason_for
+from ccmem.io.streams.errors import SourceError
 from ccmem.io.streams.files import FileStream
-from ccmem.io.streams.tables import SourceError, reason_for
 from ccmem.layers import ShapeLayer, WindowLayer
 
 _IDLE_SECONDS = 0.2

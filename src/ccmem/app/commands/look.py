@@ -12,9 +12,9 @@ import numpy as np
 from ccmem.app.options import reading
 from ccmem.core.terminal import counted, printable
 from ccmem.io.streams.csv import CSVTable
+from ccmem.io.streams.errors import NothingToLearnError, SourceError
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.schema import such_as
-from ccmem.io.streams.tables import NothingToLearnError, SourceError
 
 LOOKED_AT = 20_000
 """Number of rows read to find ranges, missing values and times."""

@@ -27,7 +27,6 @@ from ccmem.io.persistence.checkpoint import (
     decode,
     deflated,
     read_checkpoint,
-    with_model,
     write_checkpoint,
 )
 from ccmem.io.persistence.values import outside_classes
@@ -73,4 +72,4 @@ def from_bytes(data: bytes, classes: Iterable[type] = ()) -> Any:
     3
     """
     with outside_classes(classes):
-        return with_model(decode(data), "the bytes").content["model"]
+        return decode(data, has_model=True).content["model"]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ccmem import __version__
-from ccmem.core.locking import Guarded
+from ccmem.core.locking import Guarded, guard_of
 from ccmem.io.persistence.atomic import atomic_write
 from ccmem.io.persistence.tensorfile import (
     Array,
@@ -75,20 +76,6 @@ def write_checkpoint(
 
     The new file is loaded before it replaces the previous one; ``check`` may raise an error for the loaded content.
     """
-    model = content.get("model")
-    if isinstance(model, Guarded):
-        model._while_reading(_write, path, content, check)
-    else:
-        _write(path, content, check)
-
-
-def _write(
-    path: str | os.PathLike[str], content: dict[str, Any], check: Callable[[dict[str, Any]], Any] | None
-) -> None:
-    try:
-        parts = encode(content)
-    except TypeError as problem:
-        raise TypeError(f"cannot save to {os.fspath(path)}: {problem}") from problem
 
     def verify(temporary: Path) -> None:
         try:
@@ -102,43 +89,50 @@ def _write(
                 f"{problem or type(problem).__name__}; a file that was there before is unchanged"
             ) from problem
 
-    atomic_write(path, parts, verify)
+    model = content.get("model")
+    with guard_of(model).lock if isinstance(model, Guarded) else contextlib.nullcontext():
+        try:
+            parts = encode(content)
+        except TypeError as problem:
+            raise TypeError(f"cannot save to {os.fspath(path)}: {problem}") from problem
+        atomic_write(path, parts, verify)
 
 
 def read_checkpoint(path: str | os.PathLike[str], build: bool = True) -> Checkpoint:
-    """Read and check a checkpoint; with ``build=False`` models stay dictionaries and no model code is imported."""
+    """Read and check the checkpoint of a model; with ``build=False`` it stays a dictionary."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} cannot be loaded: it is {'a folder' if path.is_dir() else 'a pipe or a device'}")
-    with path.open("rb") as file:
-        found = _named_errors(str(path), _read, file, os.fstat(file.fileno()).st_size, build)
-    return with_model(found, str(path), build)
+    with path.open("rb") as file, _loading(str(path)):
+        return _with_model(_read(file, os.fstat(file.fileno()).st_size, build), build)
 
 
-def decode(data: bytes, name: str = "the bytes", build: bool = True) -> Checkpoint:
+def decode(data: bytes, name: str = "the bytes", has_model: bool = False) -> Checkpoint:
     """Return the content passed to :func:`encode`; error messages refer to the data as ``name``."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"{name} are of type {type(data).__name__}; from_bytes takes what to_bytes gave")
-    return _named_errors(name, _read, io.BytesIO(data), len(data), build)
+    with _loading(name):
+        found = _read(io.BytesIO(data), len(data), build=True)
+        return _with_model(found, build=True) if has_model else found
 
 
-def with_model(checkpoint: Checkpoint, name: str, build: bool = True) -> Checkpoint:
+def _with_model(checkpoint: Checkpoint, build: bool) -> Checkpoint:
     """Return the checkpoint unchanged if it holds a model; raise CheckpointError otherwise."""
     model = checkpoint.content.get("model")
     if not (isinstance(model, Guarded) if build else isinstance(model, dict) and "class" in model):
-        raise CheckpointError(f"{name} cannot be loaded: it holds no model")
+        raise CheckpointError("it holds no model")
     return checkpoint
 
 
-def _named_errors(name: str, read: Callable[..., Checkpoint], *args: Any) -> Checkpoint:
-    """Return the result of ``read``; convert any fault into a CheckpointError saying that ``name`` cannot be loaded."""
+@contextlib.contextmanager
+def _loading(name: str) -> Iterator[None]:
+    """Convert any fault into a CheckpointError saying that ``name`` cannot be loaded."""
     try:
-        return read(*args)
+        yield
     except CheckpointError as problem:
         raise CheckpointError(f"{name} cannot be loaded: {problem}") from problem.__cause__
     except _FAULTS as problem:
-        what = str(problem) or type(problem).__name__
-        raise CheckpointError(f"{name} cannot be loaded: {what}") from problem
+        raise CheckpointError(f"{name} cannot be loaded: {problem or type(problem).__name__}") from problem
 
 
 def _read(file: Any, size: int, build: bool) -> Checkpoint:

@@ -1,8 +1,8 @@
 """Sources of samples as iterables of chunks, in a defined order, with or without labels, in constant memory."""
 
+from ccmem.io.streams.errors import BadRowError, SourceError
 from ccmem.io.streams.files import FileStream, as_chunks, read_files
 from ccmem.io.streams.splits import Steps, TaskStream, class_tasks, recurring_tasks, shuffled, split_by_class
-from ccmem.io.streams.tables import BadRowError, SourceError
 
 __all__ = [
     "BadRowError",

@@ -11,7 +11,6 @@ import io
 import math
 import os
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -20,8 +19,9 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.errors import Faults, SourceError, named
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Faults, Labels, SourceError, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """Function that returns the rows from a start index to a stop index; called with increasing indices."""
@@ -33,6 +33,8 @@ class ArrayTable:
     """Arrays of equal length, used as adjacent columns of one table."""
 
     open_ended = False
+    text_labels: bool | None = None
+    ended = True
 
     def __init__(
         self,
@@ -170,8 +172,7 @@ def open_npy(file: str, stream: Any, regular: bool, rules: Rules) -> ArrayTable:
 
 def open_npz(file: str, rules: Rules) -> ArrayTable:
     """Open an NPZ file, compressed or not."""
-    handles = contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as handles:
         archive = handles.enter_context(zipfile.ZipFile(file))
         parts = {}
         for entry in archive.infolist():
@@ -179,13 +180,9 @@ def open_npz(file: str, rules: Rules) -> ArrayTable:
                 handle = handles.enter_context(archive.open(entry))
                 shape, dtype, rows, _ = _stream(f"{file}, {entry.filename}", handle, entry.file_size)
                 parts[entry.filename[:-4]] = shape, dtype, rows
-        return ArrayTable(file, parts, handles.close, rules=rules)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, LookupError) as problem:
-        handles.close()
-        raise SourceError(f"{file} is not an NPZ file that can be read: {problem}") from problem
-    except BaseException:
-        handles.close()
-        raise
+        table = ArrayTable(file, parts, rules=rules)
+        table.close = handles.pop_all().close
+        return table
 
 
 def open_array(array: Any) -> ArrayTable:
@@ -234,14 +231,12 @@ def _stream(file: str, handle: Any, length: int | None) -> tuple[tuple[int, ...]
 
     def rows(start: int, stop: int) -> Any:
         nonlocal position
-        try:
+        with named(file):
             if start != position and handle.seekable():
                 handle.seek((start - position) * size, 1)
                 position = start
             while position < start:
                 read(min(start - position, max((1 << 20) // size, 1)))
             return np.frombuffer(read(stop - start), dtype).reshape(stop - start, *shape[1:])
-        except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as problem:
-            raise SourceError(f"{file} is damaged: {problem}") from problem
 
     return tuple(shape), dtype, rows, first_byte

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +12,9 @@ import numpy as np
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
+from ccmem.io.streams.errors import Faults, SourceError, named
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Faults, Labels, SourceError, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels, side_by_side
 
 
 def pyarrow() -> Any:
@@ -26,15 +26,6 @@ def pyarrow() -> Any:
     return pa
 
 
-@contextmanager
-def readable(file: str, what: str = "cannot be read") -> Iterator[None]:
-    """Convert pyarrow's errors into a SourceError that names the file."""
-    try:
-        yield
-    except (pyarrow().ArrowException, NotImplementedError) as problem:
-        raise SourceError(f"{file} {what}: {str(problem)[:300]}") from problem
-
-
 class ArrowTable:
     """Rows of Arrow record batches.
 
@@ -43,6 +34,8 @@ class ArrowTable:
     """
 
     open_ended = in_place = False
+    text_labels: bool | None = None
+    ended = True
 
     def __init__(self, file: str, types: Any, batches_after: Any, close: Any, first: Any, rules: Rules) -> None:
         """Open record batches; ``first`` returns a record batch of sample rows, None if there are no rows."""
@@ -58,7 +51,7 @@ class ArrowTable:
     def schema(self) -> Schema:
         """Roles of the columns; the declared types decide what is a number."""
         pa = pyarrow()
-        with readable(self._file):
+        with named(self._file):
             first = self._first()
         sample: dict[str, Any] = {}
         for name in self.columns:
@@ -87,15 +80,14 @@ class ArrowTable:
                     "--features"
                 )
         at_a_time = columns.rows_at_a_time
-        with readable(self._file):
-            for batch, row, end in self._batches_after(skip, wanted, at_a_time):
-                if row + batch.num_rows <= skip:
-                    continue
-                batch = batch.select(wanted)
-                batch.validate(full=True)  # lengths inside a file may be wrong
-                for start in range(max(skip - row, 0), batch.num_rows, at_a_time):
-                    part = batch.slice(start, at_a_time)
-                    yield from_table(part, columns, None if end is None else np.full(part.num_rows, end, np.int64))
+        for batch, row, end in self._batches_after(skip, wanted, at_a_time):
+            if row + batch.num_rows <= skip:
+                continue
+            batch = batch.select(wanted)
+            batch.validate(full=True)  # lengths inside a file may be wrong
+            for start in range(max(skip - row, 0), batch.num_rows, at_a_time):
+                part = batch.slice(start, at_a_time)
+                yield from_table(part, columns, None if end is None else np.full(part.num_rows, end, np.int64))
 
 
 def from_table(table: Any, columns: Columns, ends: IntArray | None = None) -> Batch:
@@ -158,8 +150,7 @@ def open_parquet(file: str, rules: Rules) -> ArrowTable:
     pyarrow()
     from pyarrow import parquet
 
-    with readable(file, "is not a Parquet file that can be read"):
-        source = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
+    source = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
         row = 0
@@ -193,26 +184,22 @@ def _end_of_group(facts: Any) -> int:
 def open_ipc(file: str, rules: Rules, stream: Any = None) -> ArrowTable:
     """Open an Arrow IPC file (or Feather file) or an Arrow IPC stream; the first bytes decide which."""
     pa = pyarrow()
-    handle = stream
-    with readable(file, "is not an Arrow file or stream that can be read"):
-        if stream is None:
-            handle = pa.OSFile(file, "r")  # not memory-mapped: truncating a mapped file kills the process
-            if handle.read(6) == b"ARROW1":
-                handle.seek(0)
-                reader = pa.ipc.open_file(handle)
-                indices = range(reader.num_record_batches)
-                return _of_reader(file, reader.schema, (reader.get_batch(i) for i in indices), handle.close, rules)
-            handle.seek(0)
-        reader = pa.ipc.open_stream(handle)
-    return _of_reader(file, reader.schema, reader, handle.close if stream is None else lambda: None, rules)
+    if stream is not None:
+        reader = pa.ipc.open_stream(stream)
+        return _of_reader(file, reader.schema, reader, lambda: None, rules)
+    handle = pa.OSFile(file, "r")  # not memory-mapped: truncating a mapped file kills the process
+    is_file = handle.read(6) == b"ARROW1"
+    handle.seek(0)
+    reader = pa.ipc.open_file(handle) if is_file else pa.ipc.open_stream(handle)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    return _of_reader(file, reader.schema, batches, handle.close, rules)
 
 
 def _of_reader(file: str, schema: Any, batches: Iterable[Any], close: Any, rules: Rules) -> ArrowTable:
     rest = iter(batches)
-    with readable(file):
-        first = next((batch for batch in rest if batch.num_rows), None)
-        if first is not None:
-            first.validate(full=True)  # lengths inside a file may be wrong
+    first = next((batch for batch in rest if batch.num_rows), None)
+    if first is not None:
+        first.validate(full=True)  # lengths inside a file may be wrong
 
     def batches_after(skip: int, wanted: list[str], at_a_time: int) -> Iterator[tuple[Any, int, int | None]]:
         row = 0

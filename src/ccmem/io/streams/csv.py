@@ -19,10 +19,11 @@ from ccmem.core.typing import IntArray
 from ccmem.io.streams import lines, records
 from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, is_number, is_ordinary
 from ccmem.io.streams.dialect import COMMENTS, SHOWN_LINES, Dialect, lay_out, sniff_delimiter
+from ccmem.io.streams.errors import NOT_UTF8, Faults, SourceError, shown
 from ccmem.io.streams.lines import Block, LineTable
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
 from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
-from ccmem.io.streams.tables import NOT_UTF8, Batch, Columns, Faults, Labels, SourceError, code_labels
+from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels
 
 _AFTER_A_FAULT = 1 << 12
 """Bytes examined first after a bad line; few, because bad lines often come in groups."""
@@ -295,8 +296,3 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def shown(text: str) -> str:
-    """Return a value shortened and quoted for a message."""
-    return repr(text[:60])

@@ -19,23 +19,14 @@ from typing import Any
 
 from ccmem.io.streams.arrays import open_array
 from ccmem.io.streams.arrow import open_frame
+from ccmem.io.streams.choice import check_columns, choose_columns, excluded, growing
+from ccmem.io.streams.errors import named
 from ccmem.io.streams.lines import LineTable
 from ccmem.io.streams.prefetch import Prefetch
 from ccmem.io.streams.progress import Progress, begin, covered, digest_of, is_regular, renamed
 from ccmem.io.streams.schema import Column, Rules
-from ccmem.io.streams.sources import FORMATS, Source, expand, file_key, named, open_table
-from ccmem.io.streams.tables import (
-    Chunk,
-    Columns,
-    Labels,
-    Table,
-    check_batch,
-    check_columns,
-    choose_columns,
-    code_labels,
-    excluded,
-    growing,
-)
+from ccmem.io.streams.sources import FORMATS, Source, expand, file_key, open_table
+from ccmem.io.streams.tables import Chunk, Columns, Labels, Table, code_labels, good_rows
 from ccmem.io.streams.timestamps import Timing
 
 _MOST_ROWS = 65_536
@@ -282,26 +273,12 @@ class FileStream:
             self.left_out = excluded(table.schema, self.columns.label)
             self.chosen = [column for column in table.schema.columns if column.name in used]
         columns = check_columns(table, file.name, self.columns)
-        batches = table.batches(columns, file.rows, file.progress.end)
-        while True:
-            with named(file.name):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            columns = columns._replace(text_labels=self.columns.text_labels)
-            chunk, error = check_batch(
-                batch, columns, file.name, file.rows, self._skip_bad, table.in_place, self._missing
-            )
+        for chunk in good_rows(table, columns, file.name, file.rows, file.progress.end, self._skip_bad, self._missing):
             self.columns = self.columns.knowing(chunk.labels)
-            if isinstance(table, LineTable):
-                table.text_labels = self.columns.text_labels
-                chunk = chunk._replace(ended=table.ended)
             file.rows += chunk.n_rows
             if unnamed:
                 self.growing, unnamed = growing(chunk.X, columns), False
             yield chunk
-            if error is not None:
-                raise error
 
 
 read_files = FileStream
@@ -342,15 +319,11 @@ def as_chunks(
         if n_rows is not None and n_rows != len(given.codes):
             raise ValueError(f"y has {len(given.codes)} labels for {n_rows} rows; give one label per row")
     first = 0
-    for batch in table.batches(columns, 0, None):
-        if given is not None and first + len(batch.X) > len(given.codes):
-            raise ValueError(f"y has {len(given.codes)} labels for more rows than that; give one label per row")
-        chunk, error = check_batch(batch, columns, "the data", first, on_bad_row == "skip", missing=missing)
-        columns = columns.knowing(chunk.labels)
+    for chunk in good_rows(table, columns, "the data", skip_bad=on_bad_row == "skip", missing=missing):
         first += chunk.n_rows
+        if given is not None and first > len(given.codes):
+            raise ValueError(f"y has {len(given.codes)} labels for more rows than that; give one label per row")
         if len(chunk.X):
             yield chunk.X, chunk.y if given is None else given.take(chunk.rows - 1).array()
-        if error is not None:
-            raise error
     if given is not None and first != len(given.codes):
         raise ValueError(f"y has {len(given.codes)} labels for {first} rows; give one label per row")

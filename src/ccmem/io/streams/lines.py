@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.core.typing import IntArray
+from ccmem.io.streams.errors import SourceError
 from ccmem.io.streams.schema import Rules, Schema
-from ccmem.io.streams.tables import Batch, Columns, SourceError
+from ccmem.io.streams.tables import Batch, Columns
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ccmem.io.streams.tables import SourceError
+from ccmem.io.streams.errors import SourceError
 
 _PIECE = 4096
 _PIECES = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import glob
 import gzip
 import io
@@ -13,8 +12,7 @@ import select
 import sys
 import time
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,12 @@ from ccmem.io.streams.arrays import open_npy, open_npz
 from ccmem.io.streams.arrow import open_ipc, open_parquet, pyarrow
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.dialect import SHOWN_LINES
+from ccmem.io.streams.errors import SourceError, named
 from ccmem.io.streams.lines import BLOCK
 from ccmem.io.streams.ndjson import NDJSONTable
 from ccmem.io.streams.progress import is_regular
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules
-from ccmem.io.streams.tables import SourceError, Table
+from ccmem.io.streams.tables import Table
 
 FORMATS = {
     "csv": (".csv", ".tsv", ".tab"),
@@ -54,7 +53,11 @@ _FOREIGN = {
 }
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _GZIP = b"\x1f\x8b"
-_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, NotImplementedError, MemoryError, zlib.error)
+_OPENERS: dict[str, tuple[str, Callable[[str, Rules], Table]]] = {
+    "parquet": ("a Parquet file", open_parquet),
+    "arrow": ("an Arrow file or stream", open_ipc),
+    "npz": ("an NPZ file", open_npz),
+}
 STDIN = "-"
 PIPE_SECONDS = 1.0
 """Longest time to wait for further rows of a pipe before the roles of its columns are inferred."""
@@ -240,8 +243,9 @@ def open_table(
                 raise SourceError(f"{kind} cannot be read from {what}; give it as a file, or pipe csv, ndjson or arrow")
             return open_ipc(file, rules, pyarrow().PythonFile(stream, "r"))
         close()
-        openers: dict[str, Any] = {"parquet": open_parquet, "npz": open_npz, "arrow": open_ipc}
-        return openers[kind](file, rules)
+        what, opener = _OPENERS[kind]
+        with named(file, f"is not {what} that can be read"):
+            return opener(file, rules)
     except BaseException:
         close()
         raise
@@ -302,19 +306,3 @@ def _stdin() -> int:
         return sys.stdin.fileno()
     except (AttributeError, ValueError, OSError) as problem:
         raise SourceError("standard input is closed; pipe something into it, or name a file") from problem
-
-
-@contextlib.contextmanager
-def named(file: str) -> Iterator[None]:
-    """Convert any exception that a reader raises for damaged data into a SourceError that names the file."""
-    try:
-        yield
-    except SourceError:
-        raise
-    except OSError as problem:
-        if problem.errno is not None:  # from the operating system: no such file, no permission, disk failure
-            raise
-        raise SourceError(f"{file} is damaged: {str(problem)[:300]}") from problem
-    except _FAULTS as problem:
-        what = str(problem)[:300] or type(problem).__name__
-        raise SourceError(f"{file} is damaged or not what its name says: {what}") from problem
