@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ccmem import CheckpointError
-from ccmem.app.events_file import EventsFile
+from ccmem.app.events import EventsFile
 from ccmem.io.streams import SourceError, read_files
 
 _CELLS = [

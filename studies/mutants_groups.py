@@ -45,8 +45,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "io.streams.dialect", "io.streams.drift", "io.streams.errors", "io.streams.files",
          "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",
-         "io.streams.tables", "io.streams.timestamps", "io.streams.write", "app.learner", "app.events_file",
-         "app.happenings", "app.stopping", "kernels.sources", "layers.scaling"),
+         "io.streams.tables", "io.streams.timestamps", "io.streams.write", "app.learner", "app.events",
+         "app.stopping", "kernels.sources", "layers.scaling"),
         ("tests/io/streams", "tests/io/real_files", "tests/app/commands", "tests/app/test_learner.py"),
     ),
     "readout": (

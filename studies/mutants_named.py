@@ -46,9 +46,9 @@ UNDONE: tuple[Change, ...] = (
     ("io.streams.progress", "size = length if pieces == 1 else _PIECE", "size = min(length, _PIECE)"),
     ("io.streams.progress", "        if not _is_same(file, known):", "        if False:"),
     # events
-    ("app.events_file", "            lock(self._file.fileno())", "            pass"),
-    ("app.events_file", "            if owner is not None and owner != self.owner:", "            if False:"),
-    ("app.events_file", "if size and owner is not None and owner != self.owner:", "if False:"),
+    ("app.events", "            lock(self._file.fileno())", "            pass"),
+    ("app.events", "            if owner is not None and owner != self.owner:", "            if False:"),
+    ("app.events", "if size and owner is not None and owner != self.owner:", "if False:"),
     ("app.commands.learn", "                    self.whole = False", "                    pass"),
     # signals and full disks
     ("app.stopping", "not (nohup and number == hang_up)", "number != hang_up"),

@@ -18,7 +18,6 @@ Needs the extra: ``pip install torch``.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ import numpy as np
 from ccmem.base.memory import REJECTED
 from ccmem.core.locking import guard_of
 from ccmem.core.typing import IntArray
-from ccmem.io.persistence.values import pack, unpack
+from ccmem.io.persistence import from_bytes, to_bytes
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 from ccmem.readout.gated import draw_gate, stream_pointers
 from ccmem.readout.network import new_seed
@@ -62,9 +61,9 @@ class TaskGate(torch.nn.Module):
     Notes
     -----
     The gates are the buffer ``gates`` (blocks, units), which moves with ``to()`` and is part of ``state_dict()``. The
-    memory is also in ``state_dict()``, as plain tensors and a JSON text that ``torch.load(..., weights_only=True)``
-    reads. Loading changes the memory in place. Weights of a closed unit get a gradient of exactly zero, so plain SGD
-    does not move them; an optimizer with momentum or weight decay does.
+    memory is also in ``state_dict()``, as the bytes of a checkpoint in a tensor, which
+    ``torch.load(..., weights_only=True)`` reads. Loading changes the memory in place. Weights of a closed unit get a
+    gradient of exactly zero, so plain SGD does not move them; an optimizer with momentum or weight decay does.
     """
 
     gates: torch.Tensor
@@ -178,13 +177,10 @@ class TaskGate(torch.nn.Module):
         return torch.from_numpy(blocks).to(self.gates.device)
 
     def get_extra_state(self) -> dict[str, Any]:
-        arrays: dict[str, Any] = {}
-        document = json.dumps(pack(self.memory, "memory", arrays))
-        return {"memory": document, "arrays": {name: torch.from_numpy(a.copy()) for name, a in arrays.items()}}
+        return {"memory": torch.frombuffer(bytearray(to_bytes(self.memory)), dtype=torch.uint8)}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        arrays = {name: tensor.cpu().numpy().copy() for name, tensor in state["arrays"].items()}
-        memory = unpack(json.loads(state["memory"]), arrays)
+        memory = from_bytes(state["memory"].cpu().numpy().tobytes(), [type(self.memory)])
         if type(memory) is not type(self.memory):
             raise ValueError(
                 f"TaskGate: the saved memory is a {type(memory).__name__}, not a {type(self.memory).__name__}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ccmem import CCM, CheckpointError, IncrementalWTA, ModalClassifier, OnlineMLP, WindowLayer
-from ccmem.app.events_file import EventsFile
+from ccmem.app.events import EventsFile
 from ccmem.app.learner import Learner
 from ccmem.io.persistence.atomic import BusyError
 from ccmem.io.streams.prefetch import Prefetch

@@ -220,7 +220,7 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
     store = tmp_path / "s"
     assert learn(first, "--store", store, *FIRST) == 0
     good = (store / "manifest.json").read_text()
-    (store / "manifest.json").write_text(good.replace('"version": 2', '"version": 7'))
+    (store / "manifest.json").write_text(good.replace('"version": 3', '"version": 7'))
     assert learn(second, "--store", store) == 1
     assert "store of version 7" in capsys.readouterr().err
     nonsense = [
@@ -236,7 +236,7 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
     under_way = {"round": 1, "pieces": [], "files": {}}
     nonsense += [{"current": {**under_way, name: "x"}} for name in under_way]
     for change in nonsense:
-        damaged = {**json.loads(good), **change} if change else {"version": 2}
+        damaged = {**json.loads(good), **change} if change else {"version": 3}
         (store / "manifest.json").write_text(json.dumps(damaged))
         with pytest.raises(CheckpointError, match="does not say what a manifest says"):
             Store(store)

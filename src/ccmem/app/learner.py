@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.app.events_file import EventsMark
+from ccmem.app.events import EventsMark
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.clock import Clock
 from ccmem.core.events import Event

@@ -37,6 +37,7 @@ from ccmem.fleet.tables import KeyedColumns, Piece
 from ccmem.io.persistence.atomic import atomic_file, locked
 from ccmem.io.streams.arrow import pyarrow
 from ccmem.io.streams.errors import SourceError
+from ccmem.io.streams.progress import digest_of
 from ccmem.io.streams.sources import kind_of
 from ccmem.io.streams.tables import code_labels
 
@@ -281,7 +282,7 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
         known = store.manifest["files"].get(file, {"size": 0, "rows": 0})
         if known["size"]:
             size = os.stat(file).st_size  # noqa: PTH116
-            if size < known["size"] or tables.fingerprint(file, known["size"]) != known["print"]:
+            if size < known["size"] or _digest(file, known["size"]) != known["digest"]:
                 raise SourceError(f"{file} differs from the file that was learned under this name; rename the new file")
             if kind_of(file) == "csv" and tables.complete_size(file) <= known["size"]:
                 continue
@@ -290,12 +291,17 @@ def _new_files(store: Store, files: list[str], most: int) -> list[tuple[str, lis
     return new
 
 
+def _digest(file: str, size: int) -> str:
+    with open(file, "rb") as handle:  # noqa: PTH123
+        return digest_of(handle, size)
+
+
 def _begin(store: Store, pieces: list[Piece]) -> None:
     """Record the input of a round in the manifest before any of its tasks run."""
     prints = {}
     for piece in pieces:
         size = piece.last if kind_of(piece.file) == "csv" else os.stat(piece.file).st_size  # noqa: PTH116
-        prints[piece.file] = {"size": size, "print": tables.fingerprint(piece.file, size)}
+        prints[piece.file] = {"size": size, "digest": _digest(piece.file, size)}
     number = store.manifest["round"] + 1
     store.manifest["current"] = {"round": number, "pieces": [list(piece) for piece in pieces], "files": prints}
     store.work_folder(number).mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ from ccmem.io.persistence.atomic import atomic_file, write_whole
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint, write_checkpoint
 from ccmem.io.streams.arrow import pyarrow
 
-VERSION = 2
+VERSION = 3
 BUCKETS = 64
 MOST_BUCKETS = 1 << 16
 TOTALS = ("rows", "late", "bad", "events")
@@ -232,7 +232,7 @@ def _is_manifest(manifest: Any) -> bool:
         and totals.keys() == set(TOTALS)
         and all(map(_is_count, totals.values()))
         and isinstance(manifest.get("files"), dict)
-        and all(isinstance(f, dict) and f.keys() == {"size", "print", "rows"} for f in manifest["files"].values())
+        and all(isinstance(f, dict) and f.keys() == {"size", "digest", "rows"} for f in manifest["files"].values())
         and isinstance(manifest.get("digest"), str)
         and isinstance(manifest.get("recipe"), str)
         and isinstance(manifest.get("memories"), dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -188,15 +187,6 @@ def complete_size(file: str) -> int:
                 return start + found + 1
             end = start
     return 0 if by_lines else size
-
-
-def fingerprint(file: str, size: int) -> str:
-    """Return a digest of the first and last bytes of a file, up to ``size``."""
-    with open(file, "rb") as handle:  # noqa: PTH123
-        digest = hashlib.sha256(handle.read(min(size, _ENDS)))
-        handle.seek(max(0, size - _ENDS))
-        digest.update(handle.read(min(size, _ENDS)))
-    return digest.hexdigest()[:32]
 
 
 def read(piece: Piece, columns: KeyedColumns, skip_bad: bool, missing: bool = False) -> Iterator[Batch]:

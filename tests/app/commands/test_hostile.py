@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ccmem import load
-from ccmem.app.events_file import EventsFile
+from ccmem.app.events import EventsFile
 from ccmem.app.learner import Learner
 from ccmem.cli import main
 from ccmem.io.persistence import atomic

@@ -14,6 +14,7 @@ import numpy as np
 
 from ccmem import registry
 from ccmem.app.commands._models import build_model, class_name, refuse_changes
+from ccmem.app.events import event_record
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL
 from ccmem.core.terminal import StatusLine, counted, printable
@@ -119,7 +120,9 @@ def _inspect(args: argparse.Namespace) -> int:
         if name == "events" and isinstance(value, list):
             print(f"{'events':<16}{len(value)} latest")
             for event in value:
-                what = f"{event['from_block']} -> {event['to_block']}" if "column" not in event else event["column"]
+                what = (
+                    f"{event['from_block']} -> {event['to_block']}" if "column" not in event else event["column_name"]
+                )
                 at = f"{event['when']} (row {event['step']:,})" if "when" in event else f"row {event['step']:,}"
                 print(printable(f"{'':<16}{event['kind']} {what} at {at}"))
         else:
@@ -145,16 +148,15 @@ def _key_facts(store: Store, key: str) -> dict[str, Any]:
     member = store.member(key)
     memory: Any = member.memory
     times = _event_times(store, member.key)
-    events = [dict(event.record()) for event in getattr(memory, "events_", [])]
-    for event in events:
-        if (when := times.get((event["kind"], event["step"]))) is not None:
-            event |= {"time": when, "when": format_time(when)}
+    names, columns = getattr(memory, "block_names_", {}), store.columns.features
+    found = [event._replace(time=times.get((event.kind, event.step))) for event in getattr(memory, "events_", [])]
+    events = [event_record(event, names, columns) for event in found]
     facts: dict[str, Any] = {"key": member.key, "rows": member.rows, "last_order": member.last}
     if store.columns.order_type.startswith("timestamp") and member.last is not None:
         facts["last_time"] = format_time(member.last / 1e9)
     facts |= {"bytes": len(store.state(member.key) or b""), "units": memory.n_units_}
-    names = {"blocks": "n_blocks_", "block_in_use": "task_pointer_", "alarm": "alarm_"}
-    facts |= {name: getattr(memory, attribute, None) for name, attribute in names.items()}
+    known = {"blocks": "n_blocks_", "block_in_use": "task_pointer_", "alarm": "alarm_"}
+    facts |= {name: getattr(memory, attribute, None) for name, attribute in known.items()}
     return facts | {"labels": [str(label) for label in getattr(member.model, "classes_", [])], "events": events}
 
 

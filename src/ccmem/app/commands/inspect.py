@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ccmem.app.commands._inspect_text import score_text, text_of
+from ccmem.app.events import event_record
 from ccmem.core.events import event_of
-from ccmem.core.times import format_time
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint
 from ccmem.metrics.events import score_events
 
@@ -135,16 +135,11 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         for entry, row in zip(blocks, counts, strict=True):
             order = (i for i in row.argsort(kind="stable")[::-1] if row[i])
             entry["labels"] = {str(classes[i]): int(row[i]) for i in order}
-    journal = map(event_of, fitted["events"].tolist())
-    events = [event.record() | {"onset": event.onset} for event in journal]
+    events = list(map(event_of, fitted["events"].tolist()))
     if "times" in fitted:
-        for event, pair in zip(events, fitted["times"]["events"].tolist(), strict=True):
-            event["time"], event["onset_time"] = (None if time != time else time for time in pair)
-            event["when"] = format_time(event["time"])
-    for event in events:
-        event["block_name"] = given.get(event["to_block"], f"block {event['to_block']}")
-        if "column" in event and (names := fitted.get("feature_names_in_")) is not None:
-            event["column_name"] = str(names[event["column"]])
+        pairs = [[None if time != time else time for time in pair] for pair in fitted["times"]["events"].tolist()]
+        events = [event._replace(time=t, onset_time=o) for event, (t, o) in zip(events, pairs, strict=True)]
+    columns = fitted.get("feature_names_in_")
     return {
         **facts,
         "rows_seen": counters["seen"],
@@ -155,7 +150,7 @@ def describe(content: dict[str, Any]) -> dict[str, Any]:
         "alarm": counters.get("alarm"),
         "labels": None if classes is None else [str(c) for c in classes],
         "blocks": blocks,
-        "events": events,
+        "events": [event_record(event, given, columns) for event in events],
     }
 
 

@@ -11,11 +11,9 @@ import time
 from collections import Counter, deque
 from pathlib import Path
 
-from ccmem.app.alerts import Alerts
 from ccmem.app.commands._learn_text import ProgressLine, sentence
 from ccmem.app.commands._models import build_model, model_name, outside_classes, refuse_changes, refuse_overlap
-from ccmem.app.events_file import EventsFile
-from ccmem.app.happenings import event_lines, event_record, place_of
+from ccmem.app.events import Alerts, EventsFile, event_lines, event_record, place_of
 from ccmem.app.learner import Learner
 from ccmem.app.options import DEFAULT_MODEL, reading
 from ccmem.app.stopping import StopRequest, ended_by_signals
@@ -172,7 +170,8 @@ class _Run:
             if self.events is None and self.alerts is None:
                 return
             names = getattr(learner.memory, "block_names_", {})
-            record = {**event_record(event, names, stream.columns), **place_of(event, *self.place)}
+            columns = stream.columns and stream.columns.features
+            record = {**event_record(event, names, columns), **place_of(event, *self.place)}
             if self.events is not None:
                 self.events.write(record)
             if self.alerts is not None and event.changes_block:

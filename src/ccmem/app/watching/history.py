@@ -71,6 +71,10 @@ class Visits:
         return {"visits": number, "in_use": rows, "last": last or None}
 
 
+_Row = tuple[int, FloatArray]
+"""Step of a row, and a copy of it."""
+
+
 class RowsAround:
     """Rows from just before a change and just before it was noticed.
 
@@ -81,63 +85,43 @@ class RowsAround:
 
     def __init__(self) -> None:
         self._kept: dict[int, dict[str, Any]] = {}
-        self._far, self._near = _Tail(EVERY, SPAN // EVERY), _Tail(1, AROUND)
+        self._far: deque[_Row] = deque(maxlen=SPAN // EVERY)
+        self._near: deque[_Row] = deque(maxlen=AROUND)
+        self._earlier: tuple[list[_Row], list[_Row]] = ([], [])
         self._first, self._next = 0, -1
         self._rows: FloatArray | None = None
 
     def observe(self, first_step: int, rows: FloatArray) -> None:
         """Record that ``rows`` have been learned, the first of them at step ``first_step``."""
-        for tail in (self._far, self._near):
-            tail.add(first_step, rows, follows=first_step == self._next)
+        if first_step != self._next:  # a chunk that does not follow the previous one restarts the history
+            self._far.clear()
+            self._near.clear()
+        self._earlier = list(self._far), list(self._near)
+        for held, every in ((self._far, EVERY), (self._near, 1)):
+            places = range(-first_step % every, len(rows), every)[-(held.maxlen or 0) :]
+            held.extend((first_step + place, rows[place].copy()) for place in places)
         self._first, self._next, self._rows = first_step, first_step + len(rows), rows
 
     def keep(self, event: Event) -> None:
         """Keep rows around an event of the latest chunk."""
         if self._rows is None or not self._first <= event.step < self._next:
             return
-        before = self._far.last(event.onset - MARGIN, self._first, self._rows)
-        after = self._near.last(event.step, self._first, self._rows)
+        far, near = self._earlier
+        before, after = self._last(far, event.onset - MARGIN, EVERY), self._last(near, event.step, 1)
         if before and after:
             self._kept[event.step] = {"before": _plain(before), "after": _plain(after)}
             while len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
 
+    def _last(self, earlier: list[_Row], stop: int, every: int) -> list[FloatArray]:
+        """Return up to ``AROUND`` rows from before step ``stop``, from the latest chunk and earlier ones."""
+        assert self._rows is not None
+        here = range(-self._first % every, max(0, min(stop - self._first, len(self._rows))), every)
+        return [*(row for step, row in earlier if step < stop), *(self._rows[i] for i in here[-AROUND:])][-AROUND:]
+
     def around(self, step: int) -> dict[str, Any] | None:
         """Return the rows kept for the event at ``step``, None if there are none."""
         return self._kept.get(step)
-
-
-class _Tail:
-    """Latest rows whose step is a multiple of ``every``; rows from before the latest chunk are copies."""
-
-    def __init__(self, every: int, most: int) -> None:
-        self._every, self._most, self._held = every, most, 0
-        self._earlier: deque[tuple[int, FloatArray]] = deque()
-        self._latest: tuple[int, FloatArray] | None = None
-
-    def add(self, first_step: int, rows: FloatArray, follows: bool) -> None:
-        """Add a chunk; a chunk that does not follow the previous one restarts the history."""
-        if not follows:
-            self._earlier.clear()
-            self._held = 0
-        elif self._latest is not None:
-            self._earlier.append(self._latest)
-            self._held += len(self._latest[1])
-            while self._held - len(self._earlier[0][1]) >= self._most:
-                self._held -= len(self._earlier.popleft()[1])
-        places = range(-first_step % self._every, len(rows), self._every)[-self._most :]
-        copied = rows[places.start : places.stop : places.step].copy() if places else None
-        self._latest = None if copied is None else (first_step + places.start, copied)
-
-    def last(self, stop: int, first_step: int, rows: FloatArray) -> list[FloatArray]:
-        """Return up to ``AROUND`` rows from before step ``stop``, from the latest chunk and earlier ones."""
-        here = range(-first_step % self._every, max(0, min(stop - first_step, len(rows))), self._every)[-AROUND:]
-        found = [rows[place] for place in here]
-        for step, part in reversed(self._earlier):
-            if len(found) >= AROUND:
-                break
-            found = [*part[: max(0, -(-(stop - step) // self._every))], *found]
-        return found[-AROUND:]
 
 
 def _plain(rows: list[FloatArray]) -> list[list[float | None]]:

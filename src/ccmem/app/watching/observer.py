@@ -181,12 +181,8 @@ class Observer:
     def _take_events(self, events: list[Event], now: float, first: bool) -> None:
         """Add the events after the last known one."""
         last = self._events[-1] if self._events else None
-        fresh: list[Event] = []
-        for event in reversed(events):
-            if event == last:
-                break
-            fresh.append(event)
-        for event in reversed(fresh):
+        fresh = events[next((i + 1 for i in reversed(range(len(events))) if events[i] == last), 0) :]
+        for event in fresh:
             self._events.append(event)
             self._n_events += 1
             if not event.changes_block:
@@ -205,10 +201,9 @@ class Observer:
             self._born = {block: self._born[block] for block in latest if block in self._born}
 
     def _shown(self, glance: facts.Glance) -> set[int]:
-        latest = sorted(self._used, key=lambda block: self._used[block], reverse=True)[:MOST_CARDS]
-        if len(latest) < min(MOST_CARDS, glance.n_blocks):
-            latest += [block for block in range(min(MOST_CARDS, glance.n_blocks)) if block not in self._used]
-        return {*latest[:MOST_CARDS], glance.block}
+        """Return the blocks to show: the one in use, and those used most recently."""
+        known = {*self._used, *range(min(MOST_CARDS, glance.n_blocks))}
+        return {*sorted(known, key=lambda block: -self._used.get(block, -1))[:MOST_CARDS], glance.block}
 
     def _dates(self, block: int) -> dict[str, Any]:
         """Return the onset and the visits of a block."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ TIME_NAMES = re.compile(
 _EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
 """Years 2000 and 2100 in seconds since 1970; only numbers between them are taken for epoch times."""
 _EXCEL_EPOCH = 25_569
+_EPOCH = date(1970, 1, 1).toordinal()
 _DATE = (
     r"(?:(?P<a>\d{4}|\d{1,2})(?P<sep>[-/. ])(?P<b>\d{1,2}|[A-Za-zäÄ]{3,9}\.?)(?P=sep)(?P<c>\d{4}|\d{2})"
     r"|(?P<packed>\d{8}))"
@@ -135,22 +137,18 @@ def read_text(text: str, order: str) -> float:
     order = "ymd" if len(parts[0]) == 4 else "dmy" if parts[1][0].isalpha() else order
     year, month, day = (parts[order.index(letter)] for letter in "ymd")
     number = int(month) if month.isdigit() else _MONTHS.get(month[:3].lower(), 0)
-    days = _days(int(year) + (0 if len(year) == 4 else 2000 if int(year) < 70 else 1900), number, int(day))
-    return float("nan") if days is None else 86_400.0 * days + _seconds(match)
+    century = 0 if len(year) == 4 else 2000 if int(year) < 70 else 1900
+    try:
+        days = date(century + int(year), number, int(day)).toordinal() - _EPOCH
+    except ValueError:  # no such day
+        return float("nan")
+    return 86_400.0 * days + _seconds(match)
 
 
 def read_clock(text: str) -> float:
     """Return the seconds since midnight of a time of day, NaN if ``text`` is not one."""
     match = _CLOCK_ONLY.fullmatch(text.strip())
     return float("nan") if match is None else _seconds(match)
-
-
-def _days(year: int, month: int, day: int) -> int | None:
-    """Return the days since 1970; None for an invalid date."""
-    try:
-        return int(np.datetime64(f"{year:04}-{month:02}-{day:02}").astype(np.int64))
-    except ValueError:
-        return None
 
 
 def _seconds(match: re.Match[str]) -> float:
