@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -236,23 +236,11 @@ class CSVTable(LineTable):
     def _records(self, data: bytes) -> tuple[list[list[str]], IntArray]:
         """Return the values of every record in ``data``, and the end offsets of the records."""
         text = self._decode(data)
-        if '"' in text or text.count("\r") != text.count("\r\n"):
-            pairs = list(split_records(text, self._delimiter))
-            places = [end for _, end in pairs]
-            if len(text) < len(data):  # offsets count bytes
-                places = list(accumulate(self._n_bytes(text[a:b]) for a, b in pairwise([0, *places])))
-            return [values for values, _ in pairs], np.array(places, np.int64)
-        whole = text.split("\n")
-        if not whole[-1]:
-            whole.pop()
-        ends = lines.line_ends(data)
-        if "\r" in text:
-            whole = [line.removesuffix("\r") for line in whole]
-        delimiter = None if self._delimiter == WHITESPACE else self._delimiter
-        if not all(map(str.strip, whole) if delimiter is None else whole):
-            filled = [place for place, line in enumerate(whole) if (line.strip() if delimiter is None else line)]
-            whole, ends = [whole[place] for place in filled], ends[filled]
-        return [line.split(delimiter) for line in whole], ends
+        found, ends = split_records(text, self._delimiter)
+        if len(text) < len(data):  # offsets count bytes
+            sizes = [self._n_bytes(text[a:b]) for a, b in pairwise([0, *ends.tolist()])]
+            ends = np.cumsum(np.array(sizes, np.int64))
+        return found, ends
 
     def _decode(self, data: bytes) -> str:
         """Return the text of ``data``; a byte that is not UTF-8 becomes a lone surrogate, which no label may hold."""

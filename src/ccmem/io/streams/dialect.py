@@ -48,7 +48,7 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
     best, best_score = ",", (0.0, 0)
     lines = [line for line in lines if line.strip() and not line.startswith(COMMENTS)]
     for delimiter in (*DELIMITERS, WHITESPACE):
-        counts = Counter(len(cells) for line in lines for cells, _ in split_records(line, delimiter))
+        counts = Counter(len(cells) for line in lines for cells in split_records(line, delimiter)[0])
         width, n_lines = max(counts.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
         share = n_lines / max(sum(counts.values()), 1)
         if delimiter == WHITESPACE and (share < 0.9 or best_score[0] > 0.5):
@@ -61,7 +61,8 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
 
 def lay_out(text: str, delimiter: str, rules_decimal: str | None) -> Dialect:
     """Return the dialect of ``text``, the first lines of a table."""
-    records = [([cell.strip() for cell in cells], end) for cells, end in split_records(text, delimiter)]
+    found = zip(*split_records(text, delimiter), strict=True)
+    records = [([cell.strip() for cell in cells], int(end)) for cells, end in found]
     preamble = _preamble([cells for cells, _ in records])
     above, start = records[preamble - 1] if preamble else ([], 0)
     comment = bool(above) and above[0].startswith(COMMENTS)  # may hold the names, as numpy writes them

@@ -6,14 +6,15 @@ quotes elsewhere are ordinary characters.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 
 from ccmem.core.typing import IntArray
-from ccmem.io.streams.lines import line_ends
+from ccmem.io.streams.lines import LONGEST_LINE, line_ends
 
 LONGEST_QUOTED = 1 << 16
 """Maximum number of bytes after a line end within which an open quote must be closed."""
@@ -21,43 +22,30 @@ WHITESPACE = " "
 """Delimiter that represents any run of spaces and tabs."""
 _INSIDE_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+csv.field_size_limit(LONGEST_LINE)  # Python's limit of 128 KiB is short for a text; it holds for the whole process
 
 
-@cache
-def _value_pattern(delimiter: str) -> re.Pattern[str]:
-    """Return a pattern for an optional quoted value, the text after it, and the delimiter or line end."""
-    end = r"\r\n|\r|\n|\Z"
-    if delimiter == WHITESPACE:
-        return re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"?)?([^ \t\r\n]*+)([ \t]*+(?:{end})|[ \t]++)')
-    delimiter = re.escape(delimiter)
-    return re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"?)?([^{delimiter}\r\n]*+)({delimiter}|{end})')
+def split_records(text: str, delimiter: str) -> tuple[list[list[str]], IntArray]:
+    """Return the values and the end offset of each record; empty lines are skipped.
 
-
-def split_records(text: str, delimiter: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the values and the end offset of each record; empty lines are skipped.
-
-    >>> list(split_records('1,"a, ""b"" c"\\n\\n2,5" pipe', ","))
-    [(['1', 'a, "b" c'], 15), (['2', '5" pipe'], 25)]
+    >>> values, ends = split_records('1,"a, ""b"" c"\\n\\n2,5" pipe', ",")
+    >>> values, ends.tolist()
+    ([['1', 'a, "b" c'], ['2', '5" pipe']], [15, 25])
     """
-    pattern, position = _value_pattern(delimiter), 0
-    values: list[str] = []
-    while position < len(text) or values:
-        if delimiter == WHITESPACE and not values:
-            while text[position : position + 1] in (" ", "\t"):
-                position += 1
-        start = position
-        value = pattern.match(text, position)
-        assert value is not None  # the pattern also matches the empty string
-        position = value.end()
-        quoted, rest, separator = value.groups()
-        values.append(rest if quoted is None else quoted.replace('""', '"') + rest)
-        ended = separator != delimiter
-        if delimiter == WHITESPACE:
-            ended = separator.endswith(("\n", "\r")) or position == len(text)
-        if ended:
-            if len(values) > 1 or value.end(2) > start:
-                yield values, position
-            values = []
+    whole = list(io.StringIO(text, newline=""))  # a lone carriage return ends a line, too
+    ends = np.cumsum(np.fromiter(map(len, whole), np.int64, len(whole)))
+    if delimiter == WHITESPACE:
+        whole = [line.replace("\t", " ").strip(" ") for line in whole]
+    reader = csv.reader(whole, delimiter=delimiter, skipinitialspace=delimiter == WHITESPACE)
+    if '"' not in text:
+        found = list(reader)
+        return (found, ends) if all(found) else (list(filter(None, found)), ends[list(map(bool, found))])
+    places, found = [], []
+    for values in reader:
+        if values:
+            found.append(values)
+            places.append(reader.line_num - 1)
+    return found, ends[places]
 
 
 @cache
