@@ -50,16 +50,14 @@ def predict(store: Store, sources: Sequence[str], out: str, skip_bad: bool = Fal
 
 def _answers(store: Store, batch: Any, member_of: Callable[[Key], Member | None]) -> tuple[list[Any], int]:
     pa = pyarrow()
+    n_rows = len(batch.keys)
+    units, blocks = np.zeros((2, n_rows), np.int64)
+    known, in_blocks = np.zeros((2, n_rows), np.bool_)
+    labels: Any = np.full(n_rows, None, object)
     encoded = batch.keys.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    places = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[places], np.arange(len(encoded.dictionary)), side="right").tolist()
-    units, blocks = (np.zeros(len(codes), np.int64) for _ in range(2))
-    known, in_blocks = np.zeros(len(codes), np.bool_), np.zeros(len(codes), np.bool_)
-    labels: Any = np.full(len(codes), None, object)
-    start = 0
-    for key, end in zip(encoded.dictionary.to_pylist(), ends, strict=True):
-        rows, start = places[start:end], end
+    ends = np.cumsum(np.bincount(codes))[:-1]
+    for key, rows in zip(encoded.dictionary.to_pylist(), np.split(codes.argsort(kind="stable"), ends), strict=False):
         member = member_of(key)
         if member is None or not member.memory.n_units_:
             continue

@@ -21,12 +21,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from multiprocessing.connection import wait
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,16 +45,8 @@ from ccmem.io.streams.tables import code_labels
 ROUND_ROWS = 50_000_000
 
 
-class Task(NamedTuple):
-    """Task of a pass: the name of a function of this module and its arguments."""
-
-    function: str
-    store: str
-    number: int
-    place: int
-    arguments: tuple[Any, ...] = ()
-
-
+Task = Callable[[], dict[str, Any]]
+"""Task of a pass: a function of this module with its arguments, which any process on any machine can run."""
 Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
 """Function that runs tasks in any order and yields the result of each task."""
 
@@ -62,17 +55,16 @@ Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
 
 
 def perform(task: Task) -> dict[str, Any]:
-    """Run one task; may be called in any process on any machine."""
-    functions: dict[str, Callable[..., dict[str, Any]]] = {"spread": spread, "gather": gather}
+    """Run one task."""
     try:
-        return functions[task.function](Store(task.store), task.number, task.place, *task.arguments)
+        return task()
     except SourceError as problem:  # some SourceErrors cannot be pickled between processes
         raise SourceError(str(problem)) from None
 
 
-def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad: bool) -> dict[str, Any]:
+def spread(folder: str, number: int, place: int, piece: Sequence[Any], skip_bad: bool) -> dict[str, Any]:
     """Sort the rows of a piece into buckets; write a file that cycles through the buckets, one batch per bucket."""
-    pa = pyarrow()
+    pa, store = pyarrow(), Store(folder)
     target = store.work_folder(number) / f"piece-{place:05d}.arrow"
     if target.exists():
         with open_sealed(target) as (_, facts):
@@ -98,20 +90,21 @@ def spread(store: Store, number: int, place: int, piece: Sequence[Any], skip_bad
     return facts
 
 
-def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
+def gather(folder: str, number: int, bucket: int, late: str) -> dict[str, Any]:
     """Update all memories of a bucket with their rows of a round: write events first, then commit by a rename."""
+    store = Store(folder)
     facts = {**store.facts(bucket), "bucket": bucket}
     if facts["round"] >= number:
         return facts if facts["round"] == number else {**facts, "rows": 0, "late": 0, "events": 0}
-    keys, order, X, labels = _rows_of(store, number, bucket)
-    if not len(order):
+    table = _rows_of(store, number, bucket)
+    if not table.num_rows:
         return {**facts, "rows": 0, "late": 0, "events": 0}
     events: list[KeyedEvent] = []
     n_late = 0
 
     def states() -> Iterator[tuple[Key, bytes]]:
         nonlocal n_late
-        known, new = store.states(bucket), _by_key(keys, order, X, labels)
+        known, new = store.states(bucket), _by_key(table)
         for key, pairs in groupby(merge(known, new, key=itemgetter(0)), key=itemgetter(0)):
             found = [value for _, value in pairs]
             state = found[0] if isinstance(found[0], bytes) else None
@@ -124,10 +117,11 @@ def gather(store: Store, number: int, bucket: int, late: str) -> dict[str, Any]:
             if state is not None:
                 yield key, state
 
-    schema = pyarrow().schema([("key", keys.type), ("state", pyarrow().binary())])
+    key_type = table.schema.field("key").type
+    schema = pyarrow().schema([("key", key_type), ("state", pyarrow().binary())])
     with sealed(store.bucket_file(bucket), schema) as (write, facts):
-        n_keys, digest = write_states(write, keys.type, states())
-        facts.update(bucket=bucket, round=number, keys=n_keys, rows=len(order) - n_late, late=n_late)
+        n_keys, digest = write_states(write, key_type, states())
+        facts.update(bucket=bucket, round=number, keys=n_keys, rows=table.num_rows - n_late, late=n_late)
         facts.update(events=len(events), digest=digest)
         _write_events(store, number, bucket, events)
         if store.facts(bucket)["round"] > number:  # an abandoned task finished after a later round
@@ -143,41 +137,29 @@ def _work_schema(columns: KeyedColumns) -> Any:
     return pa.schema(fields + ([("label", pa.string())] if columns.label is not None else []))
 
 
-def _rows_of(store: Store, number: int, bucket: int) -> tuple[Any, Any, Any, Any]:
-    """Return all rows of a bucket in the order of the input."""
+def _rows_of(store: Store, number: int, bucket: int) -> Any:
+    """Return all rows of a bucket in the order of the input, as an Arrow table."""
     pa = pyarrow()
     parts: list[Any] = []
     for file in sorted(store.work_folder(number).glob("piece-*.arrow")):
         with open_sealed(file) as (reader, _):
-            for place in range(bucket, reader.num_record_batches - 1, store.buckets):
-                batch = reader.get_batch(place)
-                if batch.num_rows:
-                    parts.append(batch)
-    table = pa.Table.from_batches(parts, _work_schema(store.columns)).combine_chunks()
-    if not table.num_rows:
-        return table.column(0), np.empty(0), None, None
-    keys, order, X = (table.column(i).chunk(0) for i in range(3))
-    matrix = X.flatten().to_numpy(zero_copy_only=False).reshape(len(order), -1)
-    labels = None if store.columns.label is None else np.array(table.column(3).to_pylist(), object)
-    return keys, order.to_numpy(zero_copy_only=False), matrix, labels
+            parts += map(reader.get_batch, range(bucket, reader.num_record_batches - 1, store.buckets))
+    return pa.Table.from_batches(parts, _work_schema(store.columns))
 
 
-def _by_key(keys: Any, order: Any, X: Any, labels: Any) -> Iterator[tuple[Key, Rows]]:
+def _by_key(table: Any) -> Iterator[tuple[Key, Rows]]:
     """Yield the rows of each key, keys sorted; rows are sorted by their order column, and ties keep the input order."""
-    encoded = keys.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    ranks = np.empty(len(names), np.int64)
-    by_name = sorted(range(len(names)), key=names.__getitem__)
-    ranks[by_name] = np.arange(len(names))
-    codes = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
-    places = np.lexsort((order, codes))
-    codes, order, X = codes[places], order[places], X[places]
-    labels = None if labels is None else labels[places]
-    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-    for name, start, end in zip(by_name, starts, [*starts[1:], len(codes)], strict=True):
-        part = slice(start, end)
+    pa = pyarrow()
+    table = table.sort_by([("key", "ascending"), ("order", "ascending")]).combine_chunks()
+    keys, order, X = (table.column(name).chunk(0) for name in ("key", "order", "X"))
+    order, X = order.to_numpy(zero_copy_only=False), X.flatten().to_numpy(zero_copy_only=False).reshape(len(order), -1)
+    labels = np.array(table.column("label").to_pylist(), object) if "label" in table.column_names else None
+    runs = pa.compute.run_end_encode(keys)
+    start = 0
+    for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        part, start = slice(start, end), end
         y = None if labels is None else code_labels(labels[part].tolist())[0].array()
-        yield names[name], Rows(order[part], X[part], y)
+        yield key, Rows(order[part], X[part], y)
 
 
 def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEvent]) -> None:
@@ -185,12 +167,8 @@ def _write_events(store: Store, number: int, bucket: int, events: list[KeyedEven
     whole = [(name, pa.float64() if name == "evidence" else pa.int64()) for name in KeyedEvent._fields[3:]]
     key, order = pa.type_for_alias(store.columns.key_type), tables.arrow_type(store.columns.order_type)
     schema = pa.schema([("key", key), ("order", order), ("kind", pa.string()), *whole])
-    columns = zip(*events, strict=True) if events else ([] for _ in schema)
-    arrays = []
-    for field, values in zip(schema, columns, strict=True):
-        plain = pa.int64() if field.name == "order" and field.type != pa.float64() else field.type
-        arrays.append(pa.array(list(values), plain).cast(field.type))
-    _write_parquet(pa.Table.from_arrays(arrays, schema=schema), _part(store, number, bucket))
+    table = pa.Table.from_pylist([event._asdict() for event in events], schema)
+    _write_parquet(table, _part(store, number, bucket))
 
 
 def _write_parquet(table: Any, path: Path) -> None:
@@ -314,7 +292,7 @@ def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[
     number, pieces, folder = current["round"], current["pieces"], str(store.folder)
     rows = bad = 0
     read: dict[str, int] = {}
-    spreads = [Task("spread", folder, number, i, (piece, skip_bad)) for i, piece in enumerate(pieces)]
+    spreads = [partial(spread, folder, number, i, piece, skip_bad) for i, piece in enumerate(pieces)]
     for facts in run(spreads):
         rows, bad = rows + facts["rows"], bad + facts["bad"]
         told({"pass": "spread", "rows": facts["rows"], "of": len(spreads)})
@@ -324,7 +302,7 @@ def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[
             read[piece[0]] = start + facts["rows"] + facts["bad"]
     totals = {"rows": 0, "late": 0, "bad": bad, "events": 0}
     memories: dict[str, list[Any]] = {}
-    for facts in run([Task("gather", folder, number, bucket, (late,)) for bucket in range(store.buckets)]):
+    for facts in run([partial(gather, folder, number, bucket, late) for bucket in range(store.buckets)]):
         for name in ("rows", "late", "events"):
             totals[name] += facts[name]
         if facts["round"]:
