@@ -98,7 +98,8 @@ class Signals:
             bins = _joined([self._levels[number], bins])
             surplus = 2 * ((len(bins.step) - LEVEL_BINS // 2) // 2) if len(bins.step) > LEVEL_BINS else 0
             self._levels[number] = bins.part(surplus, None)
-            bins, number = _halved(bins.part(0, surplus)), number + 1
+            bins = bins.part(0, surplus)
+            bins, number = _merged(bins, np.arange(0, surplus, 2)), number + 1
 
     def between(self, start: int, stop: int, most: int, columns: list[int]) -> Bins:
         """Return at most ``most`` bins of some columns from step ``start`` to ``stop``."""
@@ -119,16 +120,6 @@ class Signals:
 
 def _joined(parts: list[Bins]) -> Bins:
     return Bins(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def _halved(bins: Bins) -> Bins:
-    """Merge bins in pairs."""
-    a, b = Bins(*(array[::2] for array in bins)), Bins(*(array[1::2] for array in bins))
-    rows = a.rows + b.rows
-    mean = a.mean + (b.rows / rows)[:, None] * (b.mean - a.mean)
-    if np.isnan(mean).any():  # a reading is missing on one side
-        mean = np.where(np.isnan(a.mean), b.mean, np.where(np.isnan(b.mean), a.mean, mean))
-    return Bins(a.step, rows, np.fmin(a.low, b.low), np.fmax(a.high, b.high), mean)
 
 
 def _merged(bins: Bins, starts: IntArray) -> Bins:

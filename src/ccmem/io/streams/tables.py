@@ -118,12 +118,9 @@ class Chunk(NamedTuple):
 
     def _part(self, start: int, stop: int) -> Chunk:
         """Return some good rows with the bad rows before each of them, and those behind the last good row of all."""
-        if start == 0 and stop >= len(self.X):
-            return self
-        begin, end = (int(self.rows[i - 1]) - self.first if i else 0 for i in (start, min(stop, len(self.X))))
-        is_last = stop >= len(self.X)
-        end = self.n_rows if is_last else end
-        good = slice(start, stop)
+        is_last, good = stop >= len(self.X), slice(start, stop)
+        begin = int(self.rows[start - 1]) - self.first if start else 0
+        end = self.n_rows if is_last else int(self.rows[stop - 1]) - self.first if stop else 0
         return self._replace(
             X=self.X[good],
             labels=None if self.labels is None else self.labels.take(good),
