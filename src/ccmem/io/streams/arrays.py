@@ -21,7 +21,7 @@ from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Labels, Table, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """Function that returns the rows from a start index to a stop index; called with increasing indices."""
@@ -29,12 +29,8 @@ _LONGEST_HEADER = 1 << 16
 _MOST_COLUMNS = 1_000_000
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """Arrays of equal length, used as adjacent columns of one table."""
-
-    open_ended = False
-    text_labels: bool | None = None
-    ended = True
 
     def __init__(
         self,
@@ -95,7 +91,7 @@ class ArrayTable:
         return infer(sample, self._rules, CellFormat())
 
     def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
-        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        """Yield batches of rows."""
         for name in columns.features:
             if name not in self._numeric:
                 raise SourceError(

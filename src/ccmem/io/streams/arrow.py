@@ -14,7 +14,7 @@ from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
 from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Columns, Labels, Table, code_labels, side_by_side
 
 
 def pyarrow() -> Any:
@@ -26,16 +26,12 @@ def pyarrow() -> Any:
     return pa
 
 
-class ArrowTable:
+class ArrowTable(Table):
     """Rows of Arrow record batches.
 
     ``batches_after(skip)`` yields record batches, the number of rows before each of them, and the number of
     bytes of the file up to its end (None: the whole file). It may leave out batches of the first ``skip`` rows.
     """
-
-    open_ended = in_place = False
-    text_labels: bool | None = None
-    ended = True
 
     def __init__(self, file: str, types: Any, batches_after: Any, close: Any, first: Any, rules: Rules) -> None:
         """Open record batches; ``first`` returns a record batch of sample rows, None if there are no rows."""
@@ -69,7 +65,7 @@ class ArrowTable:
         return found
 
     def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
-        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        """Yield batches of rows."""
         pa = pyarrow()
         label = () if columns.label is None else (columns.label,)
         wanted = list(dict.fromkeys((*columns.features, *label, *columns.time, *columns.texts)))

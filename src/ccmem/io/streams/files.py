@@ -21,7 +21,6 @@ from ccmem.io.streams.arrays import open_array
 from ccmem.io.streams.arrow import open_frame
 from ccmem.io.streams.choice import check_columns, choose_columns, excluded, growing
 from ccmem.io.streams.errors import named
-from ccmem.io.streams.lines import LineTable
 from ccmem.io.streams.prefetch import Prefetch
 from ccmem.io.streams.progress import Progress, begin, covered, digest_of, is_regular, renamed
 from ccmem.io.streams.schema import Column, Rules
@@ -41,8 +40,7 @@ class _File:
         self.witness = open(name, "rb") if is_regular(name) else None  # noqa: SIM115, PTH123
         """Second handle on the file, for digests of the bytes read so far; None for a pipe."""
         self.rows = progress.rows
-        self.offset: int | None = None  # at the end of the rows read, if they are lines
-        self.held_back = self.held_lines = 0
+        self.table = Table()
 
 
 class FileStream:
@@ -174,8 +172,8 @@ class FileStream:
                     yield None
                     continue
                 file, chunk = item
-                if isinstance(chunk, bool):
-                    (self._leave if chunk else self._enter)(file)
+                if chunk is None:
+                    (self._leave if file is self._current else self._enter)(file)
                     continue
                 if left is not None:
                     chunk = chunk.head(left)
@@ -206,12 +204,13 @@ class FileStream:
         self._progress[file.key] = progress._replace(rows=rows, end=end, digest="")
 
     def _leave(self, file: _File) -> None:
-        if file.held_back:
-            self.held_back[file.key] = file.held_back
-            self.in_open_quote += file.held_lines
-        progress = self._progress[file.key]._replace(rows=file.rows, complete=not file.held_back)
+        table = file.table
+        if table.held_back:
+            self.held_back[file.key] = table.held_back
+            self.in_open_quote += table.held_lines
+        progress = self._progress[file.key]._replace(rows=file.rows, complete=not table.held_back)
         if file.witness is not None:
-            end = progress.end if file.offset is None else file.offset
+            end = progress.end if table.end is None else table.end
             progress = progress._replace(end=progress.size if end is None else end, digest="")
         self._progress[file.key] = progress
         self._close()
@@ -232,27 +231,23 @@ class FileStream:
 
     # Reader, possibly in a thread -------------------------------------------------------------------------------------
 
-    def _read(self) -> Iterator[tuple[_File, Chunk | bool]]:
-        """Yield every file with something to read: with False, then each of its chunks, and with True at its end."""
+    def _read(self) -> Iterator[tuple[_File, Chunk | None]]:
+        """Yield every file with something to read: with None, then each of its chunks, and with None at its end."""
         known = dict(self._progress)
         for name in self.files:
             progress = self._begin(name, known.get(file_key(name)))
             if progress is None:
                 continue
             file = _File(name, progress)
-            yield file, False
+            yield file, None
             with named(name):
-                table = open_table(name, self._format, self._accept_last_line, self._rules)
+                table = file.table = open_table(name, self._format, self._accept_last_line, self._rules)
             self.first_table = self.first_table or table
-            lines = table if isinstance(table, LineTable) else None
             try:
-                if lines is None or lines.has_rows:
+                if table.has_rows:
                     for chunk in self._rows_of(table, file):
                         yield from ((file, piece) for piece in chunk.pieces(self._chunk_rows))
-                if lines is not None:
-                    file.held_back, file.held_lines = lines.held_back, lines.held_lines
-                    file.offset = lines.offset if lines.offsets_in_file else None
-                yield file, True
+                yield file, None
             finally:
                 table.close()
 

@@ -15,7 +15,7 @@ import numpy as np
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.errors import SourceError
 from ccmem.io.streams.schema import Rules, Schema
-from ccmem.io.streams.tables import Batch, Columns
+from ccmem.io.streams.tables import Batch, Columns, Table
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20
@@ -36,13 +36,10 @@ class Block(NamedTuple):
     """True if the last record has a line end."""
 
 
-class LineTable:
+class LineTable(Table):
     """A table whose records are lines. ``hold`` leaves a last line without line end unread until more data arrives."""
 
-    columns: list[str]
-    schema: Schema
-    single: set[str]
-    open_ended = False
+    schema: Schema = Schema([])
     in_place = True
 
     def __init__(
@@ -57,11 +54,9 @@ class LineTable:
         """Open a table; its layout and the roles of its columns are inferred from the first rows."""
         self._file, self._read, self._seek, self.close, self._hold = file, read, seek, close, hold
         self._rules = rules
-        self.columns, self.single, self.schema = [], set(), Schema([])
-        self.text_labels: bool | None = None
+        self.columns, self.single = [], set()
         self.has_rows = False
         self.offsets_in_file = True  # False if bytes are decompressed or decoded, not those of the file
-        self.ended = True  # True if the last record returned had its line end
         self.offset = 0  # of the first byte not yet returned
         self._pending = bytearray()
         self._without_end = 0  # length of the prefix known to hold no line end
@@ -74,21 +69,23 @@ class LineTable:
         raise NotImplementedError
 
     @property
-    def held_back(self) -> int:
-        """Number of trailing bytes left for later after everything has been read."""
+    def held_back(self) -> int:  # type: ignore[override]
         return len(self._pending)
 
     @property
-    def held_lines(self) -> int:
-        """Number of complete lines among the bytes held back."""
+    def held_lines(self) -> int:  # type: ignore[override]
         return self._pending.count(b"\n")
+
+    @property
+    def end(self) -> int | None:  # type: ignore[override]
+        return self.offset if self.offsets_in_file else None
 
     def expect_more(self) -> None:
         """Continue after the end of the data read so far; the end of a pipe also ends its last line."""
         self._finished = self._hold = False
 
     def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
-        """Yield batches of rows; see :class:`~ccmem.io.streams.tables.Table`."""
+        """Yield batches of rows."""
         row = 0
         self.text_labels = columns.text_labels
         if self._seek is not None and end is not None and self._body <= end:

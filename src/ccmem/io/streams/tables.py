@@ -6,8 +6,8 @@ rows and describes the fault of the first bad row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,33 +160,35 @@ class Columns(NamedTuple):
         return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 1), 65_536))
 
 
-class Table(Protocol):
-    """An open source of rows with named columns."""
+class Table:
+    """An open source of rows with named columns; the base of all readers."""
 
     columns: list[str]
     single: set[str]
     """Columns that float32 represents exactly."""
-    open_ended: bool
+    open_ended = False
     """True if later rows may have other columns."""
-    in_place: bool
+    in_place = False
     """True if a row can be edited without rewriting the whole file."""
-    text_labels: bool | None
+    text_labels: bool | None = None
     """Kind of the labels, as in :class:`Columns`; set as soon as a label is known."""
-    ended: bool
+    has_rows = True
+    ended = True
     """False if the last row returned was a line without a line end."""
+    held_back = held_lines = 0
+    """Number of trailing bytes left for later after everything has been read, and of complete lines among them."""
+    end: int | None = None
+    """Number of bytes of the file up to the end of the last row returned, if it is known."""
+    close: Callable[[], Any]
 
     @property
     def schema(self) -> Schema:
         """Roles of the columns, from a sample of rows."""
-        ...
+        raise NotImplementedError
 
     def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
         """Yield the rows after the first ``skip``, which end at the offset ``end`` if it is known."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...
+        raise NotImplementedError
 
 
 def bad_values(X: FloatArray, missing: bool) -> Any:
