@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
+import textwrap
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,11 +83,42 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
             raise ValueError(f"{owner}: {name}={_shown(values[name])} is not possible; it must be {text}")
 
 
-def give_initialiser(cls: type, base: type, defaults: dict[str, Any]) -> None:
-    """Give ``cls`` an ``__init__`` with these parameters unless it has one other than that of ``base``."""
-    own: Any = cls.__init__  # type: ignore[misc]
+class Parameter(NamedTuple):
+    """A parameter of a model. Parts of composed models declare what they read as ``settings.<name>``."""
+
+    default: Any
+    rule: Rule
+    kind: Callable[[Any], Any] | None = float
+    """Converter of the value for the kernel; None if the kernel does not see the parameter."""
+    fixed: bool = False
+    """True if the parameter cannot change once learning has begun."""
+    about: str = ""
+    """Meaning of the parameter, for the documentation of every model that has it."""
+
+
+def declare(cls: Any, base: type, parameters: Mapping[str, Parameter]) -> None:
+    """Give a model rules and documentation of its parameters, and an ``__init__`` unless it has one of its own."""
+    own: Any = cls.__init__
     if own is base.__init__ or hasattr(own, "__signature__"):  # type: ignore[misc]
-        cls.__init__ = _initialiser(defaults)  # type: ignore[misc]
+        cls.__init__ = _initialiser({name: parameter.default for name, parameter in parameters.items()})
+    known = {name: parameters[name] for name in inspect.signature(cls.__init__).parameters if name in parameters}
+    cls._rules = {name: parameter.rule for name, parameter in known.items()}
+    cls._shape_parameters = tuple(name for name, parameter in known.items() if parameter.fixed)
+    _document(cls, parameters)
+
+
+def _document(cls: type, declared: Mapping[str, Parameter]) -> None:
+    """Add the parameters of a model to its docstring: valid values, default and meaning."""
+    text = inspect.cleandoc(vars(cls).get("__doc__") or "")
+    lines = []
+    for name, given in inspect.signature(cls).parameters.items():
+        known = declared.get(name)
+        rule, about = ("", "") if known is None else (f"{known.rule[1]}, ", known.about)
+        lines += [
+            f"{name} : {rule}default={given.default!r}",
+            *textwrap.wrap(about, 110, initial_indent=" " * 4, subsequent_indent=" " * 4),
+        ]
+    cls.__doc__ = "\n".join([text, "", "Parameters", "----------", *lines]).lstrip() if lines else text
 
 
 def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:

@@ -48,7 +48,7 @@ from ccmem.base.arrays import Array
 from ccmem.base.memory import REJECTED
 from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
-from ccmem.core.parameters import Rule, boolean, choice, integer, number, optional
+from ccmem.core.parameters import Parameter, boolean, choice, integer, number, optional
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dots, dots_and_square, highest
@@ -186,36 +186,6 @@ class CCM(BlockMemory):
 
     This is the paper's model; its thresholds must be tuned to the data. :class:`ccmem.AdaptiveCCM` needs no thresholds.
 
-    Parameters
-    ----------
-    n_slots : int, default=25
-        Slots in a block (d_mem; the paper's 125 units over 5 tasks).
-    vigilance : float, default=0.8
-        Similarity that a slot must exceed to match a sample (rho).
-    recall_vigilance : float or None, default=None
-        Similarity that a slot of a waiting block must exceed to match (rho_r); None means ``vigilance``.
-    alarm_limit : int, default=20
-        Largest number of misses without a new block (a_theta).
-    recall_limit : int, default=30
-        Largest number of hits in a waiting block without a recall (r_theta). With consecutive counters, recall is
-        impossible if it exceeds ``alarm_limit``.
-    commit_limit : int, default=60
-        Largest number of wins of an open slot; open slots learn samples that no slot matches (C_theta).
-    learning_rate : float, default=0.35
-        Fraction of the distance to the sample that a slot moves at its first win (upsilon_0).
-    rate_decay : float, default=0.998
-        Factor of a slot's rate at each win (gamma_upsilon).
-    counters : "consecutive" or "cumulative", default="consecutive"
-        "consecutive": misses and recall hits must be consecutive, as in the paper's text; its tables need this.
-        "cumulative": they add up until the block changes, as in the paper's printed algorithm.
-    fair : bool, default=False
-        True if the similarity of a slot counts less the more often it has won, as in :class:`ccmem.AdaptiveCCM`.
-    init : "uniform" or "normal", default="uniform"
-        Distribution of the slots of a new block before they are scaled to unit length: uniform in [0, 1), which fits
-        the paper's tables best and suits non-negative data, or standard normal.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the random slots.
-
     Attributes
     ----------
     n_blocks_, task_pointer_, unit_blocks_, events_
@@ -226,42 +196,53 @@ class CCM(BlockMemory):
         The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. A slot with no wins is unused.
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "n_slots": integer(1),
-        "vigilance": number(-1.0, 1.0),
-        "recall_vigilance": optional(number(-1.0, 1.0)),
-        "alarm_limit": integer(0),
-        "recall_limit": integer(0),
-        "commit_limit": integer(0),
-        "learning_rate": number(0.0, 1.0, open_below=True),
-        "rate_decay": number(0.0, 1.0, open_below=True),
-        "counters": choice("consecutive", "cumulative"),
-        "fair": boolean(),
-        "init": choice("uniform", "normal"),
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "n_slots": Parameter(
+            25, integer(1), fixed=True, about="Slots in a block (d_mem; the paper's 125 units over 5 tasks)."
+        ),
+        "vigilance": Parameter(
+            0.8, number(-1.0, 1.0), about="Similarity that a slot must exceed to match a sample (rho)."
+        ),
+        "recall_vigilance": Parameter(
+            None,
+            optional(number(-1.0, 1.0)),
+            about="Similarity that a slot of a waiting block must exceed to match (rho_r); None means vigilance.",
+        ),
+        "alarm_limit": Parameter(20, integer(0), about="Largest number of misses without a new block (a_theta)."),
+        "recall_limit": Parameter(
+            30, integer(0), about="Largest number of hits in a waiting block without a recall (r_theta)."
+        ),
+        "commit_limit": Parameter(
+            60,
+            integer(0),
+            about="Largest number of wins of an open slot; these learn samples that no slot matches (C_theta).",
+        ),
+        "learning_rate": Parameter(
+            0.35,
+            number(0.0, 1.0, open_below=True),
+            about="Fraction of the distance to the sample that a slot moves at its first win (upsilon_0).",
+        ),
+        "rate_decay": Parameter(
+            0.998, number(0.0, 1.0, open_below=True), about="Factor of a slot's rate at each win (gamma_upsilon)."
+        ),
+        "counters": Parameter(
+            "consecutive",
+            choice("consecutive", "cumulative"),
+            about="Misses and recall hits that count: consecutive ones, or all until the block changes, as printed.",
+        ),
+        "fair": Parameter(False, boolean(), about="True if similarity counts less the more often a slot has won."),
+        "init": Parameter(
+            "uniform",
+            choice("uniform", "normal"),
+            about="Slots of a new block before they are scaled: uniform in [0, 1), which fits the paper's tables best "
+            "and suits non-negative data, or standard normal.",
+        ),
+        "random_state": Parameter(None, (lambda value: True, "a seed or generator"), about="Seed of the random slots."),
     }
-    _shape_parameters = ("n_slots",)
     _state_type = CCMState
     _arrays: ClassVar[dict[str, Array]] = {"recalls": Array(lambda m, capacity: (capacity // m.n_slots,), np.int64)}
     _learn_kernel = staticmethod(learn)
     _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_has_said")
-
-    def __init__(
-        self,
-        n_slots: int = 25,
-        *,
-        vigilance: float = 0.8,
-        recall_vigilance: float | None = None,
-        alarm_limit: int = 20,
-        recall_limit: int = 30,
-        commit_limit: int = 60,
-        learning_rate: float = 0.35,
-        rate_decay: float = 0.998,
-        counters: str = "consecutive",
-        fair: bool = False,
-        init: str = "uniform",
-        random_state: Any = None,
-    ) -> None:
-        self._assign(locals())
 
     @property
     @reading

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem.base.labelled import LabelledUnits
-from ccmem.core.parameters import Rule, give_initialiser
+from ccmem.core.parameters import Rule, declare
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.ncl import competitions, growths
-from ccmem.ncl.errors import check_names, parameters_of
+from ccmem.ncl.errors import check_names, check_parameters_taken
 from ccmem.ncl.model import Model
-from ccmem.ncl.parts import PLACES, declared_by, document, with_defaults
+from ccmem.ncl.parts import PLACES, declared_by, with_defaults
 
 
 class LabelledMemory(Model):
@@ -53,10 +53,9 @@ class Classifier(LabelledUnits):
         cls._defaults = {**cls._defaults, **defaults}
         declared = with_defaults(cls, memory._declared, cls._defaults)
         order = dict.fromkeys([*declared_by(memory.growth), *memory._rules])  # the size of the model comes first
-        give_initialiser(cls, Classifier, {name: declared[name].default for name in order})
-        parameters_of(cls, order)
+        declare(cls, Classifier, {name: declared[name] for name in order})
+        check_parameters_taken(cls, order)
         cls._memory_type, cls._rules, cls._shape_parameters = memory, memory._rules, memory._shape_parameters
-        document(cls, declared)
 
     def __init__(self, *sizes: Any, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Classifier is a base class; name the parts of a model in a subclass")

@@ -90,15 +90,14 @@ def check_places(cls: type, places: tuple[str, ...]) -> None:
                 raise PartError(f"{cls.__name__}.{place} is {part}, which compares labels: derive from ncl.Classifier")
 
 
-def parameters_of(cls: Any, declared: Iterable[str]) -> list[str]:
-    """Return the declared parameters that ``__init__`` takes; raise PartError if one is missing."""
+def check_parameters_taken(cls: Any, declared: Iterable[str]) -> None:
+    """Raise PartError if ``__init__`` lacks a declared parameter that is no class attribute either."""
     takes = inspect.signature(cls.__init__).parameters
     if missing := [name for name in declared if name not in takes and not hasattr(cls, name)]:
         raise PartError(
             f"{cls.__name__}.__init__ lacks {', '.join(missing)}, which its parts read; add as parameters, set as "
             "class attributes, or leave out __init__ to have one made"
         )
-    return [name for name in takes if name in declared]
 
 
 def _problem_of(kind: str, value: Any) -> str | None:

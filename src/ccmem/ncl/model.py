@@ -13,15 +13,15 @@ from ccmem.base.matching import nearest as nearest_units
 from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.base.validation import check_finite
 from ccmem.core.codes import MERGE, MOVE, REMOVE
-from ccmem.core.parameters import Rule, give_initialiser
+from ccmem.core.parameters import Rule, declare
 from ccmem.core.sklearn import clone
 from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.competition import distances
 from ccmem.ncl import activations, competitions, growths, neighbourhoods, rates, updates
 from ccmem.ncl.compose import Composition
-from ccmem.ncl.errors import PartError, check_names, check_places, explained, parameters_of
-from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by, document, with_defaults
+from ccmem.ncl.errors import PartError, check_names, check_parameters_taken, check_places, explained
+from ccmem.ncl.parts import PLACES, Choice, Parameter, declared_by, with_defaults
 
 _UNITS = {"prototypes": Array("column"), "rates": Array("unit"), "wins": Array("unit", fill=0)}
 _SCRATCH: dict[str, Callable[[Any, int], Any]] = {
@@ -75,11 +75,8 @@ class Model(CompetitiveMemory):
         cls._compositions = {}
         sizes = [*cls.parameters, *(name for name, p in parts[-1].items() if p.fixed)]
         order = dict.fromkeys([*sizes, *(name for part in parts for name in part)])
-        give_initialiser(cls, Model, {name: cls._declared[name].default for name in order})
-        names = parameters_of(cls, order)
-        cls._rules = {name: cls._declared[name].rule for name in names}
-        cls._shape_parameters = tuple(name for name in names if cls._declared[name].fixed)
-        document(cls, cls._declared)
+        declare(cls, Model, {name: cls._declared[name] for name in order})
+        check_parameters_taken(cls, order)
 
     def __init__(self, *sizes: Any, **parameters: Any) -> None:
         raise TypeError("ccmem.ncl.Model is a base class; name the parts of a model in a subclass")

@@ -22,8 +22,6 @@ unit moves by ``amount`` = strength times rate.
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -32,7 +30,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 import numpy as np
 
 from ccmem.base.arrays import Array as Array
-from ccmem.core.parameters import Rule, choice
+from ccmem.core.parameters import Parameter as Parameter
+from ccmem.core.parameters import choice
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import checked_kernel, kernel_inlined
 from ccmem.kernels.update import copy_scaled
@@ -40,19 +39,6 @@ from ccmem.ncl.errors import PartError, check_part
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLACES = ("activation", "competition", "neighbourhood", "rate", "update", "growth")
-
-
-class Parameter(NamedTuple):
-    """A parameter of a model, declared by the part that reads it as ``settings.<name>``."""
-
-    default: Any
-    rule: Rule
-    kind: Callable[[Any], Any] | None = float
-    """Converter of the value for the kernel; None if the kernel does not see the parameter."""
-    fixed: bool = False
-    """True if the parameter cannot change once learning has begun."""
-    about: str = ""
-    """Meaning of the parameter, for the documentation of every model that has it."""
 
 
 @dataclass(frozen=True)
@@ -125,20 +111,6 @@ def with_defaults(cls: type, declared: dict[str, Parameter], defaults: Mapping[s
         if not declared[name].rule[0](value):
             raise PartError(f"{cls.__name__} sets {name}={value!r}; it must be {declared[name].rule[1]}")
     return declared | {name: declared[name]._replace(default=value) for name, value in defaults.items()}
-
-
-def document(cls: type, declared: Mapping[str, Parameter]) -> None:
-    """Add the parameters of a model to its docstring: valid values, default and meaning."""
-    text = inspect.cleandoc(vars(cls).get("__doc__") or "")
-    lines = []
-    for name, given in inspect.signature(cls).parameters.items():
-        known = declared.get(name)
-        rule, about = ("", "") if known is None else (f"{known.rule[1]}, ", known.about)
-        lines += [
-            f"{name} : {rule}default={given.default!r}",
-            *textwrap.wrap(about, 110, initial_indent=" " * 4, subsequent_indent=" " * 4),
-        ]
-    cls.__doc__ = "\n".join([text, "", "Parameters", "----------", *lines]).lstrip() if lines else text
 
 
 class _Decorator(Protocol):
