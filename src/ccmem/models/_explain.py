@@ -105,17 +105,8 @@ def explain(memory: BlockMemory, event: Event) -> Explanation:
         floor = np.full_like(spread, 0.1 * float(spread.mean()) or 1.0)  # a constant column would otherwise dominate
     spreads = np.nan_to_num(np.abs(change) / (spread + floor))  # NaN: a column that a block has never seen
     share = spreads**2 / ((spreads**2).sum() or 1.0)
-    columns = [
-        ColumnChange(
-            _name(names, j),
-            float(before.level[j]),
-            float(after.level[j]),
-            float(change[j]),
-            float(share[j]),
-            float(spreads[j]),
-        )
-        for j in np.argsort(-share, kind="stable")
-    ]
+    values = np.column_stack([before.level, after.level, change, share, spreads]).tolist()
+    columns = [ColumnChange(_name(names, j), *values[j]) for j in np.argsort(-share, kind="stable")]
     return Explanation(event, columns, before.own_units and after.own_units)
 
 

@@ -19,13 +19,13 @@ def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
     names, events = memory.block_names_, memory.events_
     turns = [event for event in events if event.changes_block]
     following = dict(pairwise(turns))
-    table: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    lines: list[dict[str, Any]] = []
     for event in events:
         then = following.get(event)
         duration = None
         if then is not None and then.onset_time is not None and event.onset_time is not None:
             duration = then.onset_time - event.onset_time
-        values = {
+        line = {
             **event.record(),
             "time": event.time,
             "onset_time": event.onset_time,
@@ -36,9 +36,8 @@ def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
             "moved": ", ".join(change.name for change in memory.explain(event).columns[:MOVED]),
             "evidence": event.evidence or None,
         }
-        for name in COLUMNS:
-            table[name].append(values[name])
-    return table
+        lines.append(line)
+    return {name: [line[name] for line in lines] for name in COLUMNS}
 
 
 COLUMNS = (

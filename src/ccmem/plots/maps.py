@@ -124,15 +124,15 @@ def _draw_cells(ax: Any, places: FloatArray, values: FloatArray, hexagonal: bool
         ax.add_collection(PatchCollection(cells, facecolor=shown, edgecolor="white", linewidth=0.6))
 
 
-def graph(model: Any, X: Any = None, *, colours: Any = None, ax: Any = None, title: str | None = None) -> Any:
-    """Draw the units of a graph and their edges; units of two columns stay at their coordinates.
+def graph(model: Any, X: Any = None, *, ax: Any = None, title: str | None = None) -> Any:
+    """Draw the units of a graph and their edges, coloured by connected component.
+
+    Units of two columns stay at their coordinates.
 
     Parameters
     ----------
     model : fitted ``GrowingNeuralGas`` or ``SOINN``, or a classifier that holds one
     X : samples to draw as dots, for models of two columns, optional
-    colours : one integer per unit, optional
-        By default the connected component of the unit.
     ax, title : optional
 
     Returns
@@ -143,7 +143,7 @@ def graph(model: Any, X: Any = None, *, colours: Any = None, ax: Any = None, tit
     edges = np.asarray(memory.edges_, np.int64).reshape(-1, 2)
     prototypes = np.asarray(memory.prototypes_, np.float64)
     places = prototypes if prototypes.shape[1] == 2 else layout(prototypes, edges)
-    groups = components(len(prototypes), edges) if colours is None else np.asarray(colours)
+    groups = components(len(prototypes), edges)
     ax = new_axes(ax, 6, 5.2)
     if X is not None and prototypes.shape[1] == 2:
         ax.plot(*np.asarray(X).T, ".", ms=2, color="#d0d7de", zorder=0)

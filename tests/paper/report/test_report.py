@@ -64,7 +64,6 @@ def test_cells_hold_means_and_verdicts(result):
     assert cell.verdict == BETTER
     assert lines["icarl"].cells[0].verdict == QUOTED
     assert lines["ccm"].units == "9 to 10 in 2 to 3 blocks"
-    assert lines["ccm-tuned"].tuned
     assert lines["ccm-tuned"].cells[0].paper is None
     assert any("100,000" in note for note in paper.notes)
     assert all(cell.paper is None for line in strict.lines for cell in line.cells)

@@ -62,9 +62,9 @@ class Benchmark:
         return cls._grouped(everything, (data.X_test, data.y_test), tasks)
 
     @classmethod
-    def validation(cls, data: ImageData, n_tasks: int = 5, part: float = 1 / 6, seed: int = 0) -> Benchmark:
+    def validation(cls, data: ImageData, part: float = 1 / 6, seed: int = 0) -> Benchmark:
         """Train on most of the training part and test on the rest; the test part is not used."""
-        tasks = class_tasks(data.y_train, n_tasks)
+        tasks = class_tasks(data.y_train, 5)
         order = np.random.default_rng(seed).permutation(len(data.y_train))
         held_out, rest = np.split(order, [round(part * len(order))])
         train = data.X_train, data.y_train, np.sort(rest)

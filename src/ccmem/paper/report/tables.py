@@ -54,10 +54,6 @@ class Line:
     """Number of units and blocks at the end."""
     seconds: float | None = None
 
-    @property
-    def tuned(self) -> bool:
-        return self.name.endswith(experiments.TUNED)
-
 
 @dataclass(frozen=True)
 class Section:

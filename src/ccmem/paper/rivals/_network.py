@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ccmem.core.locking import learning
-from ccmem.core.parameters import Rule, integer, number, optional
+from ccmem.core.parameters import Rule, array, integer, number, optional
 from ccmem.core.sklearn import NotFittedError
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
@@ -66,17 +66,6 @@ def n_weights(n_features: int, hidden_sizes: Sequence[int], n_classes: int) -> i
     """Return the number of weights and biases of a network."""
     sizes = [n_features, *hidden_sizes, n_classes]
     return sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
-
-
-def increasing() -> Rule:
-    """Accept increasing integers."""
-    whole, _ = integer(1)
-
-    def fits(v: Any) -> bool:
-        listed = isinstance(v, (Sequence, np.ndarray)) and not isinstance(v, str)
-        return listed and all(map(whole, v)) and all(a < b for a, b in pairwise(v))
-
-    return fits, "whole numbers that grow, such as (1000, 2000)"
 
 
 class Network:
@@ -138,18 +127,8 @@ class Network:
         return self.scores(X).argmax(axis=1)
 
 
-class _Networked(Rival):
-    _network: Network
-
-    def _grow(self, n_classes: int) -> None:
-        self._network.grow(n_classes)
-
-    def _answer(self, X: FloatArray) -> IntArray:
-        return self._network.answer(X)
-
-
 @dataclass(eq=False, repr=False)
-class NetworkRival(_Networked):
+class NetworkRival(Rival):
     """Base class: a rival with the paper's network; the rest of its budget holds samples."""
 
     hidden_sizes: Sequence[int] = PAPER_SIZES
@@ -165,6 +144,13 @@ class NetworkRival(_Networked):
     def _need(self, n_classes: int) -> dict[str, int]:
         return {"network": n_weights(self.n_features_in_, self.hidden_sizes, n_classes)}
 
+    def _grow(self, n_classes: int) -> None:
+        self._network.grow(n_classes)
+
+    def _answer(self, X: FloatArray) -> IntArray:
+        codes: IntArray = self._network.answer(X)
+        return codes
+
     def _room(self, n_classes: int, n_reserved: int = 0) -> int:
         """Return the number of labelled rows that fit into the budget beside the network and ``n_reserved`` floats."""
         assert self.max_floats is not None
@@ -176,8 +162,8 @@ class NetworkRival(_Networked):
 class TaskRival(NetworkRival):
     """A network that makes several passes over each task and needs to know where the task ends.
 
-    Rows of the current task are held until then. They are counted separately, in ``n_floats_of_task_``, because the
-    published methods do not count them either.
+    Rows of the current task are held until then. They are not counted, because the published methods do not count them
+    either.
     """
 
     task_ends: Sequence[int] | None = None
@@ -186,7 +172,7 @@ class TaskRival(NetworkRival):
     """Passes over a task."""
 
     told: ClassVar[str] = "labels, task boundaries"
-    _rules: ClassVar[dict[str, Rule]] = {"task_ends": optional(increasing()), "n_epochs": integer(1)}
+    _rules: ClassVar[dict[str, Rule]] = {"task_ends": optional(array()), "n_epochs": integer(1)}
 
     @abstractmethod
     def _learn_task(self, X: FloatArray, codes: IntArray) -> None:
@@ -230,9 +216,3 @@ class TaskRival(NetworkRival):
                 "end_task"
             )
         return super().predict(X)
-
-    @property
-    def n_floats_of_task_(self) -> int:
-        """Number of floats held for rows and labels of the current task."""
-        self._require_start()
-        return sum(rows.size + len(rows) for rows, _ in self._waiting)
