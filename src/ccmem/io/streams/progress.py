@@ -76,11 +76,8 @@ def renamed(files: Iterable[str], known: Mapping[str, Progress]) -> dict[str, st
         for old, entry in candidates.items():
             length = covered(old, entry)
             same_start = length <= status.st_size and entry.digest.startswith(_head_of(start, length))
-            if (
-                not same_start
-                or (length < _PIECE and entry.modified != status.st_mtime_ns)
-                or not _is_same(file, entry)
-            ):
+            same_time = length >= _PIECE or entry.modified == status.st_mtime_ns
+            if not (same_start and same_time and _is_same(file, entry)):
                 continue
             if not (Path(old).is_file() and _is_same(old, entry)) or Path(file).samefile(old):
                 found[file] = old

@@ -154,12 +154,9 @@ def read_clock(text: str) -> float:
 def _seconds(match: re.Match[str]) -> float:
     """Return the seconds since midnight, in UTC."""
     found = match.groupdict()
-    if packed := found.get("digits"):
-        hour, minute, second = (int(packed[i : i + 2]) for i in (0, 2, 4))
-    elif found["hour"] is None:
-        return 0.0
-    else:
-        hour, minute, second = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
+    packed = found.get("digits")
+    parts = re.findall("..", packed) if packed else [found["hour"], found["minute"], found["second"]]
+    hour, minute, second = (int(part or 0) for part in parts)
     if half := found.get("half"):
         hour = hour % 12 + (12 if half[0] in "Pp" else 0)
     if hour > 24 or minute > 59 or second > 60:
