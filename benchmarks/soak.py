@@ -29,7 +29,8 @@ from ccmem import CCM, AdaptiveCCM, ModalClassifier
 from ccmem.app.learner import Learner
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.progress import Progress
-from ccmem.io.streams.tables import Chunk, Columns
+from ccmem.io.streams.schema import Columns
+from ccmem.io.streams.tables import Chunk
 
 
 def peak_megabytes() -> float:

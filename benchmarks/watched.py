@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ccmem import AdaptiveCCM, watch
-from ccmem.app.watching.history import RowsAround
-from ccmem.app.watching.signals import Signals
+from ccmem.app.watching.history import RowsAround, Signals
 
 FOLLOW = "import sys, urllib.request\nfor line in urllib.request.urlopen(sys.argv[1]): pass"
 

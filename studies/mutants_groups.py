@@ -41,7 +41,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/io/persistence", "tests/app/commands/test_hostile.py"),
     ),
     "streams and learner": (
-        ("io.streams.arrays", "io.streams.arrow", "io.streams.cells", "io.streams.choice", "io.streams.csv",
+        ("io.streams.arrays", "io.streams.arrow", "io.streams.cells", "io.streams.csv",
          "io.streams.dialect", "io.streams.drift", "io.streams.errors", "io.streams.files",
          "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",
@@ -67,7 +67,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/fleet/test_local.py", "tests/fleet/test_merge.py", "tests/fleet/test_step.py"),
     ),
     "commands and data sets": (
-        ("app.commands.learn", "app.commands.predict", "app.commands._models", "app.commands._inspect_text",
+        ("app.commands.learn", "app.commands.predict", "app.commands._models", "app.commands.inspect",
          "app.commands.datasets", "paper.datasets.sources", "paper.datasets.raw"),
         ("tests/app/commands/test_hostile.py", "tests/core/test_locking.py", "tests/paper/datasets"),
     ),

@@ -106,7 +106,7 @@ UNDONE: tuple[Change, ...] = (
     ("app.commands.predict", "    refuse_overlap({", "    len({"),
     ("io.persistence.atomic", "if not target.parent.is_dir():", "if False:"),
     ("app.commands.datasets", 'options.action == "verify" and not matches', "False"),
-    ("app.commands._inspect_text", 'printable(text).replace("\\n", "\\\\n")', "text"),
+    ("app.commands.inspect", 'printable(text).replace("\\n", "\\\\n")', "text"),
     ("io.streams.errors", 'remedy = "fix it" if in_place', 'remedy = "fix it" if True'),
 )
 

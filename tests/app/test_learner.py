@@ -14,7 +14,8 @@ from ccmem.app.learner import Learner
 from ccmem.io.persistence.atomic import BusyError
 from ccmem.io.streams.prefetch import Prefetch
 from ccmem.io.streams.progress import Progress
-from ccmem.io.streams.tables import Chunk, Columns, Labels
+from ccmem.io.streams.schema import Columns
+from ccmem.io.streams.tables import Chunk, Labels
 from ccmem.layers.scaling import Scale
 
 

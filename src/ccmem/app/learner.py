@@ -23,8 +23,8 @@ from ccmem.core.typing import FloatArray
 from ccmem.io.persistence import CheckpointError, outside_classes, read_checkpoint, write_checkpoint
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.progress import Progress
-from ccmem.io.streams.schema import NATIVE
-from ccmem.io.streams.tables import Chunk, Columns
+from ccmem.io.streams.schema import NATIVE, Columns
+from ccmem.io.streams.tables import Chunk
 from ccmem.io.streams.timestamps import FORMATS
 from ccmem.layers._windowed import WindowedLayer
 from ccmem.layers.scaling import Scale

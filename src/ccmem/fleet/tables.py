@@ -14,12 +14,11 @@ import numpy as np
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.io.streams.arrow import ArrowTable, pyarrow
 from ccmem.io.streams.cells import CellFormat
-from ccmem.io.streams.choice import choose_columns
 from ccmem.io.streams.errors import Faults, NothingToLearnError, SourceError, named
-from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, read_times
+from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, Rules, choose_columns, read_times
 from ccmem.io.streams.sources import expand, grows_by_lines, kind_of, open_table
 from ccmem.io.streams.tables import Batch as Found
-from ccmem.io.streams.tables import Columns, Table, check_batch
+from ccmem.io.streams.tables import Table, check_batch
 
 PIECE_ROWS = 1_000_000
 _CSV_ROW_BYTES = 40

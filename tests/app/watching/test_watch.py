@@ -17,10 +17,9 @@ import pytest
 import ccmem
 from ccmem import CCM, IncrementalWTA, ModalClassifier
 from ccmem.app.watching import demo, facts
-from ccmem.app.watching.history import PeakTrace, RowsAround, Visits
+from ccmem.app.watching.history import LEVEL_BINS, MOST_SIGNALS, PeakTrace, RowsAround, Signals, Visits
 from ccmem.app.watching.observer import EVENT_HISTORY, MOST_CARDS, Observer
 from ccmem.app.watching.server import page, policy
-from ccmem.app.watching.signals import LEVEL_BINS, MOST_SIGNALS, Signals
 from ccmem.core.events import Event
 
 

@@ -353,7 +353,8 @@ def test_ndjson_parsed_fast_or_slowly_in_blocks_of_any_size_is_the_same(lines: l
 
 
 def compare_parsers(table: Any, data: bytes, size: int) -> None:
-    from ccmem.io.streams.tables import Columns, check_batch
+    from ccmem.io.streams.schema import Columns
+    from ccmem.io.streams.tables import check_batch
 
     results = []
     for slow, most in ((False, 1 << 20), (True, 1 << 20), (False, size)):

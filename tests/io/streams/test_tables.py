@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ccmem.io.streams import read_files
-from ccmem.io.streams.choice import choose_columns
+from ccmem.io.streams.schema import choose_columns
 from ccmem.io.streams.sources import open_table
 
 ROWS = "t,a,b,word\n" + "".join(f"{i},{i % 7}.5,{i % 3},w{i % 2}\n" for i in range(60))

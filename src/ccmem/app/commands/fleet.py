@@ -24,8 +24,7 @@ from ccmem.fleet.answers import predict
 from ccmem.fleet.step import Recipe
 from ccmem.fleet.store import BUCKETS, Store
 from ccmem.io.streams.arrow import pyarrow
-from ccmem.io.streams.schema import Rules
-from ccmem.io.streams.tables import Columns
+from ccmem.io.streams.schema import Columns, Rules
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ccmem.app.watching import facts
-from ccmem.app.watching.history import PeakTrace, RowsAround, Visits
-from ccmem.app.watching.signals import Signals
+from ccmem.app.watching.history import PeakTrace, RowsAround, Signals, Visits
 from ccmem.base.images import image_shape
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.events import EVENT_KINDS, Event

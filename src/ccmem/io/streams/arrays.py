@@ -20,8 +20,8 @@ import numpy as np
 from ccmem.core.typing import FloatArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
-from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, Table, code_labels, side_by_side
+from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Columns, Rules, Schema, infer, read_times
+from ccmem.io.streams.tables import Batch, Labels, Table, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """Function that returns the rows from a start index to a stop index; called with increasing indices."""

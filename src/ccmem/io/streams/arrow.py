@@ -13,8 +13,8 @@ from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
-from ccmem.io.streams.schema import SAMPLE_ROWS, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, Table, code_labels, side_by_side
+from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, Rules, Schema, infer, read_times
+from ccmem.io.streams.tables import Batch, Labels, Table, code_labels, side_by_side
 
 
 def pyarrow() -> Any:

@@ -22,8 +22,8 @@ from ccmem.io.streams.dialect import COMMENTS, SHOWN_LINES, Dialect, lay_out, sn
 from ccmem.io.streams.errors import NOT_UTF8, Faults, SourceError, shown
 from ccmem.io.streams.lines import Block, LineTable
 from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
-from ccmem.io.streams.schema import SAMPLE_ROWS, infer, read_times
-from ccmem.io.streams.tables import Batch, Columns, Labels, code_labels
+from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, infer, read_times
+from ccmem.io.streams.tables import Batch, Labels, code_labels
 
 _AFTER_A_FAULT = 1 << 12
 """Bytes examined first after a bad line; few, because bad lines often come in groups."""

@@ -19,13 +19,12 @@ from typing import Any
 
 from ccmem.io.streams.arrays import open_array
 from ccmem.io.streams.arrow import open_frame
-from ccmem.io.streams.choice import check_columns, choose_columns, excluded, growing
 from ccmem.io.streams.errors import named
 from ccmem.io.streams.prefetch import Prefetch
 from ccmem.io.streams.progress import Progress, begin, covered, digest_of, is_regular, renamed
-from ccmem.io.streams.schema import Column, Rules
+from ccmem.io.streams.schema import Column, Columns, Rules, check_columns, choose_columns, excluded, growing
 from ccmem.io.streams.sources import FORMATS, Source, expand, file_key, open_table
-from ccmem.io.streams.tables import Chunk, Columns, Labels, Table, code_labels, good_rows
+from ccmem.io.streams.tables import Chunk, Labels, Table, code_labels, good_rows
 from ccmem.io.streams.timestamps import Timing
 
 _MOST_ROWS = 65_536

@@ -14,8 +14,8 @@ import numpy as np
 
 from ccmem.core.typing import IntArray
 from ccmem.io.streams.errors import SourceError
-from ccmem.io.streams.schema import Rules, Schema
-from ccmem.io.streams.tables import Batch, Columns, Table
+from ccmem.io.streams.schema import Columns, Rules, Schema
+from ccmem.io.streams.tables import Batch, Table
 
 BLOCK = 1 << 20
 LONGEST_LINE = 64 << 20

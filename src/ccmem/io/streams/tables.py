@@ -13,12 +13,8 @@ import numpy as np
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import LARGEST, FloatArray, IntArray
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import NOT_UTF8, BadRowError, Faults, named, shown
-from ccmem.io.streams.schema import Schema
-
-CHUNK_BYTES = 4 << 20
-"""Approximate bytes per chunk: large enough to make call overhead negligible, small enough for the cache."""
+from ccmem.io.streams.schema import Columns, Schema
 
 
 class Labels(NamedTuple):
@@ -131,33 +127,6 @@ class Chunk(NamedTuple):
             ended=self.ended if is_last else True,
             times=None if self.times is None else self.times[good],
         )
-
-
-class Columns(NamedTuple):
-    """Selection of the columns of a table, with their roles and types."""
-
-    features: tuple[str, ...]
-    label: str | None
-    dtype: np.dtype[Any]
-    text_labels: bool | None
-    """True if labels are text, False if they are integers; None while no label has been seen."""
-    time: tuple[str, ...] = ()
-    """Name of the time column, or names of a date column and a time-of-day column."""
-    time_format: str = ""
-    cells: CellFormat = CellFormat()
-    texts: tuple[str, ...] = ()
-    """Columns of a text table that are returned as texts."""
-
-    def knowing(self, labels: Labels | None) -> Columns:
-        """Return the selection with the kind of the labels filled in as soon as a label is known."""
-        if self.text_labels is not None or labels is None:
-            return self
-        return self._replace(text_labels=labels.text)
-
-    @property
-    def rows_at_a_time(self) -> int:
-        """Number of rows in a chunk of about ``CHUNK_BYTES``."""
-        return int(min(max(CHUNK_BYTES // (len(self.features) * self.dtype.itemsize), 1), 65_536))
 
 
 class Table:
