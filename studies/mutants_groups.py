@@ -41,7 +41,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/io/persistence", "tests/app/commands/test_hostile.py"),
     ),
     "streams and learner": (
-        ("io.streams.arrays", "io.streams.arrow", "io.streams.cells", "io.streams.csv",
+        ("io.streams.arrays", "io.streams.arrow", "io.streams.csv",
          "io.streams.dialect", "io.streams.drift", "io.streams.errors", "io.streams.files",
          "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",

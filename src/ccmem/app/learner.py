@@ -21,8 +21,8 @@ from ccmem.core.clock import Clock
 from ccmem.core.events import Event
 from ccmem.core.typing import FloatArray
 from ccmem.io.persistence import CheckpointError, outside_classes, read_checkpoint, write_checkpoint
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.progress import Progress
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import NATIVE, Columns
 from ccmem.io.streams.tables import Chunk
 from ccmem.io.streams.timestamps import FORMATS

@@ -13,8 +13,8 @@ import numpy as np
 
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.io.streams.arrow import ArrowTable, pyarrow
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, NothingToLearnError, SourceError, named
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, Rules, choose_columns, read_times
 from ccmem.io.streams.sources import expand, grows_by_lines, kind_of, open_table
 from ccmem.io.streams.tables import Batch as Found

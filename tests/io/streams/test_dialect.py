@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.dialect import lay_out
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.sources import open_table
 
 

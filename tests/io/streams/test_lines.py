@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmem.io.streams import BadRowError, SourceError, as_chunks, csv, lines, read_files, records
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.csv import CSVTable
 from ccmem.io.streams.files import FileStream
 from ccmem.io.streams.ndjson import NDJSONTable
 from ccmem.io.streams.progress import Progress
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import Columns, Rules, choose_columns, infer
 from ccmem.io.streams.tables import check_batch
 

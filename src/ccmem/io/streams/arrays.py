@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Columns, Rules, Schema, infer, read_times
 from ccmem.io.streams.tables import Batch, Labels, Table, code_labels, side_by_side
 

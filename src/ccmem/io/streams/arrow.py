@@ -11,8 +11,8 @@ import numpy as np
 
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import IntArray
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError, named
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, Rules, Schema, infer, read_times
 from ccmem.io.streams.tables import Batch, Labels, Table, code_labels, side_by_side
 

@@ -17,11 +17,21 @@ import numpy as np
 
 from ccmem.core.typing import IntArray
 from ccmem.io.streams import lines, records
-from ccmem.io.streams.cells import CellFormat, decimal_sign, groups_thousands, is_number, is_ordinary
 from ccmem.io.streams.dialect import COMMENTS, SHOWN_LINES, Dialect, lay_out, sniff_delimiter
 from ccmem.io.streams.errors import NOT_UTF8, Faults, SourceError, shown
 from ccmem.io.streams.lines import Block, LineTable
-from ccmem.io.streams.records import WHITESPACE, closed_wrongly, quotes_are_plain, record_ends, split_records
+from ccmem.io.streams.records import (
+    WHITESPACE,
+    CellFormat,
+    closed_wrongly,
+    decimal_sign,
+    groups_thousands,
+    is_number,
+    is_ordinary,
+    quotes_are_plain,
+    record_ends,
+    split_records,
+)
 from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, infer, read_times
 from ccmem.io.streams.tables import Batch, Labels, code_labels
 

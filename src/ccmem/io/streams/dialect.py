@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ccmem.io.streams.cells import CellFormat, decimal_sign
-from ccmem.io.streams.records import WHITESPACE, split_records
+from ccmem.io.streams.records import WHITESPACE, CellFormat, decimal_sign, split_records
 from ccmem.io.streams.timestamps import is_clock, is_stamp
 
 DELIMITERS = "\t;|,"

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ccmem.core.typing import IntArray
 from ccmem.io.streams.errors import SourceError
+from ccmem.io.streams.records import LONGEST_LINE
 from ccmem.io.streams.schema import Columns, Rules, Schema
 from ccmem.io.streams.tables import Batch, Table
 
 BLOCK = 1 << 20
-LONGEST_LINE = 64 << 20
 
 Read = Callable[[int], bytes]
 """Function that returns up to the given number of bytes as soon as some are available; empty at the end."""
@@ -155,9 +152,3 @@ class LineTable(Table):
 
     def _parse_slowly(self, block: Block, columns: Columns) -> Batch:
         raise NotImplementedError
-
-
-def line_ends(data: bytes) -> IntArray:
-    """Return the end offset of every line of ``data``; the last line may lack a line end."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int64) + 1
-    return ends if data.endswith(b"\n") else np.append(ends, len(data))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import Faults, SourceError
-from ccmem.io.streams.lines import Block, LineTable, line_ends
+from ccmem.io.streams.lines import Block, LineTable
+from ccmem.io.streams.records import CellFormat, line_ends
 from ccmem.io.streams.schema import SAMPLE_ROWS, Columns, infer, read_times
 from ccmem.io.streams.tables import Batch, code_labels
 from ccmem.io.streams.timestamps import UNITS

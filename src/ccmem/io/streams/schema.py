@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmem.core.typing import FloatArray
-from ccmem.io.streams.cells import CellFormat
 from ccmem.io.streams.errors import NothingToLearnError, SourceError
+from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.timestamps import (
     TIME_NAMES,
     is_clock,
