@@ -76,44 +76,33 @@ def score_events(
         raise ValueError("events and changes must be in the order of the stream, without repeated changes")
     if tasks is not None and len(tasks) != len(changes) + 1:
         raise ValueError(f"{len(changes)} changes lie between {len(changes) + 1} tasks; tasks has {len(tasks)}")
-    borders = [*(bisect.bisect_left(steps, change) for change in changes), len(steps)]
-    block_task: dict[int, Any] = {0: tasks[0]} if tasks is not None else {}
-    seen = {tasks[0]} if tasks is not None else set()
-    delays: list[int] = []
-    onset_errors: list[int] = []
-    covered = 0
-    false_alarms = borders[0]
-    returns = right = 0
-    for event in records[: borders[0]]:
-        if tasks is not None and event.kind == "new_block":
-            block_task[event.to_block] = tasks[0]
-    for i, change in enumerate(changes):
+    names = list(range(len(changes) + 1)) if tasks is None else list(tasks)  # unknown tasks never return
+    borders = [0, *(bisect.bisect_left(steps, change) for change in changes), len(steps)]
+    block_task: dict[int, Any] = {0: names[0]}
+    hits: list[tuple[int, Event]] = []
+    seen: set[Any] = set()
+    false_alarms = returns = right = 0
+    for i, task in enumerate(names):
         here = records[borders[i] : borders[i + 1]]
-        hit = here[0] if here and (max_delay is None or here[0].step - change <= max_delay) else None
-        false_alarms += len(here) - (hit is not None)
-        if hit is not None:
-            delays.append(hit.step - change)
-            onset_errors.append(hit.onset - change)
-            covered += abs(hit.onset - change) <= hit.uncertainty
-        if tasks is not None:
-            task = tasks[i + 1]
-            if task in seen:
-                returns += 1
-                right += hit is not None and block_task.get(hit.to_block) == task
-            seen.add(task)
-            for event in here:
-                if event.kind == "new_block":
-                    block_task[event.to_block] = task
+        found = bool(i and here and (max_delay is None or here[0].step - changes[i - 1] <= max_delay))
+        false_alarms += len(here) - found
+        if found:
+            hits.append((changes[i - 1], here[0]))
+        if task in seen:
+            returns += 1
+            right += found and block_task.get(here[0].to_block) == task
+        seen.add(task)
+        block_task |= {event.to_block: task for event in here if event.kind == "new_block"}
     return EventScore(
-        len(changes),
-        len(delays),
-        len(changes) - len(delays),
-        false_alarms,
-        tuple(delays),
-        returns if tasks is not None else None,
-        right if tasks is not None else None,
-        tuple(onset_errors),
-        covered,
+        changes=len(changes),
+        found=len(hits),
+        missed=len(changes) - len(hits),
+        false_alarms=false_alarms,
+        delays=tuple(event.step - change for change, event in hits),
+        returns=None if tasks is None else returns,
+        right_recalls=None if tasks is None else right,
+        onset_errors=tuple(event.onset - change for change, event in hits),
+        onsets_covered=sum(abs(event.onset - change) <= event.uncertainty for change, event in hits),
     )
 
 

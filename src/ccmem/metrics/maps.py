@@ -50,9 +50,8 @@ def neighbours(model: Any) -> BoolArray:
     n = len(model.prototypes_)
     if hasattr(model, "edges_"):
         linked = np.zeros((n, n), np.bool_)
-        for a, b in model.edges_:
-            linked[a, b] = linked[b, a] = True
-        return linked
+        linked[tuple(np.asarray(model.edges_, np.int64).reshape(-1, 2).T)] = True
+        return np.asarray(linked | linked.T)
     if not hasattr(model, "positions_"):
         raise TypeError(f"{type(model).__name__} has neither positions_ nor edges_; give a map or a graph of units")
     places = np.asarray(model.positions_)[:n]

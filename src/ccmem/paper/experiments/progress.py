@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ccmem.core.terminal import StatusLine
+from ccmem.core.times import format_duration
 
 _WIDTH = 30
 
@@ -52,25 +54,17 @@ class Progress:
     def show(self) -> None:
         """Redraw the bar."""
         part, left = self.done / self.total, self.left()
-        rest = "estimating the time left" if left is None else f"about {_words(left)} left"
+        rest = (
+            "estimating the time left"
+            if left is None
+            else f"about {format_duration(5.0 * max(1, math.ceil(left / 5)))} left"
+        )
         passed = _clock(self._clock() - self._began)
         self._line.show(f"[{'#' * int(_WIDTH * part):<{_WIDTH}}] {self.done}/{self.total} trials, {passed}, {rest}")
 
     def close(self) -> None:
         """Erase the bar."""
         self._line.clear()
-
-
-def _words(seconds: float) -> str:
-    """Format a duration to a sensible precision.
-
-    >>> [_words(seconds) for seconds in (3.2, 47, 100, 4000)]
-    ['5 s', '50 s', '2 min', '1 h 7 min']
-    """
-    if seconds <= 55:
-        return f"{5 * max(1, -(-seconds // 5)):.0f} s"
-    minutes = -int(-seconds // 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _clock(seconds: float) -> str:
