@@ -10,7 +10,7 @@ Change = tuple[str, str, str]
 """Module, original text, and replacement."""
 
 NOTICED_TOO_LATE: tuple[Change, ...] = (
-    ("models.ccm", "state.recalls[: counters[BLOCKS]] = 0", "pass"),
+    ("models.ccm", "state.recalls[: state.counters[BLOCKS]] = 0", "pass"),
     ("models.adaptive.slots", "4 * most > 3 * total", "4 * most >= 3 * total"),
     ("models.adaptive.bound", "if cost < least:", "if cost <= least:"),
     ("kernels.votes", "max(score * score if by_distance", "max(score if by_distance"),

@@ -175,7 +175,7 @@ def test_competitions_take_the_first_of_equal_units() -> None:
 
 def test_a_conscience_learns_the_shares_of_the_nearest_units() -> None:
     settings, state = competing([2.0, 1.0, 1.0], share_rate=0.5), values(shares=[0.5, 0.25, 0.25])
-    assert not plain(competitions.update_shares)(state, settings, 3, 0)
+    assert not plain(competitions.update_shares)(state, settings, np.zeros((1, 2)), 0, 3, 0)
     assert state.shares.tolist() == [0.25, 0.625, 0.125]
 
 

@@ -19,7 +19,6 @@ from ccmem.base.memory import ChunkResult, CompetitiveMemory
 from ccmem.core.clock import Clock
 from ccmem.core.events import BLOCK_KINDS, EVENT_KINDS, Event, event_of, line_of
 from ccmem.core.locking import guard_of, reading
-from ccmem.core.parameters import declare
 from ccmem.core.state import JOURNAL_COLUMNS, OWN, SEEN
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 
@@ -61,11 +60,6 @@ class BlockMemory(CompetitiveMemory):
     _history: deque[Event]
     _clock: Clock | None = None
     _block_names: dict[int, str] = {}  # noqa: RUF012  # replaced, never mutated
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "parameters" in vars(cls):
-            declare(cls, BlockMemory, vars(cls)["parameters"])
 
     @reading
     def task_pointers(self, X: Any) -> IntArray:

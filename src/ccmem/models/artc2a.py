@@ -53,7 +53,7 @@ def closest_pair(prototypes: FloatArray, n: int, h: FloatArray) -> tuple[int, in
 
 
 @kernel_in_place
-def reset(state: Any, settings: Any, n: int, winner: int) -> bool:
+def reset(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
     """Give a new unit the first rate; if there are too many units now, reset the vigilance and return True."""
     if winner != n:
         return False

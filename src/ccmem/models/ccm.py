@@ -40,91 +40,63 @@ itself:
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ccmem.base.arrays import Array
+from ccmem import ncl
 from ccmem.base.memory import REJECTED
 from ccmem.core.codes import NEW_BLOCK, RECALL
 from ccmem.core.locking import reading
-from ccmem.core.parameters import Parameter, boolean, choice, integer, number, optional
 from ccmem.core.state import JOURNALED, SEEN, UNITS
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import dots, dots_and_square, highest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.journal import note
-from ccmem.kernels.update import count_win, renormalising_move
+from ccmem.kernels.update import renormalising_move
 from ccmem.models._blocks import ALARM, BLOCKS, POINTER, BlockMemory
+from ccmem.ncl import Parameter, boolean, choice, integer, number, optional
 
 MANY = 10_000
 """Number of samples after which a memory with almost no rejections warns."""
 
 
-class CCMState(NamedTuple):
-    prototypes: FloatArray
-    """Slots of all blocks, block by block, plus one reserve block of random slots."""
-    rates: FloatArray
-    wins: IntArray
-    counters: IntArray
-    journal: IntArray
-    recalls: IntArray
-    """Recall hits r, one entry per block."""
-
-
-class CCMSettings(NamedTuple):
-    n_slots: int
-    vigilance: float
-    recall_vigilance: float
-    alarm_limit: int
-    recall_limit: int
-    commit_limit: int
-    rate_decay: float
-    consecutive: bool
-    fair: bool
-    epsilon: float
-    h: FloatArray
-    """Scratch space: similarity to every slot of a block."""
+@ncl.activation(
+    whole=True,
+    similarity=True,
+    like=ncl.cosine,
+    scratch={"scale": lambda model, capacity: np.empty(1), "epsilon": lambda model, capacity: float(model._epsilon)},
+)
+def similarities(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
+    """Compute ``h = M_t x'`` for the slots of the current block; ``settings.scale[0]`` receives ``1 / (|x| + e)``."""
+    h, start, backwards = settings.h, state.counters[POINTER] * settings.n_slots, state.counters[SEEN] % 2 == 1
+    square = dots_and_square(state.prototypes, start, start + settings.n_slots, X, row, backwards, h)
+    settings.scale[0] = 1.0 / (np.sqrt(square) + settings.epsilon)
+    for k in range(settings.n_slots):
+        h[k] *= settings.scale[0]
 
 
 @kernel_in_place
-def search(h: FloatArray, wins: IntArray, vigilance: float, commit_limit: int, fair: bool) -> int:
-    """Return the slot that learns a sample, given the similarity ``h`` and the wins of each slot; or REJECTED."""
-    best = highest(h, h.shape[0])
-    if h[best] > vigilance:
-        if fair:
-            for k in range(h.shape[0] - 1, -1, -1):  # ties go to the lowest index
-                if h[k] > vigilance and (1.0 - h[k]) * wins[k] <= (1.0 - h[best]) * wins[best]:
-                    best = k
-        return best
-    spare, spare_match = REJECTED, -np.inf
-    for k in range(h.shape[0]):
-        if wins[k] <= commit_limit and h[k] > spare_match:
-            spare, spare_match = k, h[k]
-    return spare
-
-
-@kernel_in_place
-def find_waiting(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> int:
+def find_waiting(state: Any, settings: Any, x: FloatArray) -> int:
     """Return the first waiting block with a slot that matches ``x``, or REJECTED."""
-    n_slots, wins = settings.n_slots, state.wins
+    n_slots, wins, h, scale = settings.n_slots, state.wins, settings.h, settings.scale[0]
     for block in range(state.counters[BLOCKS]):
         if block != state.counters[POINTER]:
             start = block * n_slots
             dots(state.prototypes, start, start + n_slots, x, h)
             for k in range(n_slots):
-                if h[k] * scale > settings.recall_vigilance and wins[start + k] > 0:
+                if h[k] * scale > settings.recalled_above and wins[start + k] > 0:
                     return block
     return REJECTED
 
 
 @kernel_in_place
-def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h: FloatArray) -> None:
+def miss(state: Any, settings: Any, x: FloatArray) -> None:
     """Count a sample that no slot of the current block learns; switch blocks if a limit is exceeded."""
     counters, recalls = state.counters, state.recalls
     counters[ALARM] += 1
     pointer, blocks = counters[POINTER], counters[BLOCKS]
-    hit = find_waiting(state, settings, x, scale, h)
+    hit = find_waiting(state, settings, x)
     if hit != REJECTED:
         recalls[hit] += 1
     recalled = 0
@@ -147,32 +119,58 @@ def miss(state: CCMState, settings: CCMSettings, x: FloatArray, scale: float, h:
 
 
 @kernel_in_place
-def learn(state: CCMState, settings: CCMSettings, X: FloatArray, winners: IntArray) -> int:
-    """Learn rows in order, until a new block does not fit into the arrays."""
-    counters, h = state.counters, settings.h
-    for r in range(X.shape[0]):
-        if counters[BLOCKS] == state.recalls.shape[0] or counters[JOURNALED] == state.journal.shape[0]:
-            return r
-        x = X[r]
-        start = counters[POINTER] * settings.n_slots
-        square = dots_and_square(state.prototypes, start, start + settings.n_slots, X, r, counters[SEEN] % 2 == 1, h)
-        scale = 1.0 / (np.sqrt(square) + settings.epsilon)
-        for k in range(settings.n_slots):
-            h[k] *= scale
-        wins = state.wins[start : start + settings.n_slots]
-        slot = search(h, wins, settings.vigilance, settings.commit_limit, settings.fair)
-        if slot != REJECTED:
-            slot += start
-            renormalising_move(state.prototypes[slot], x, scale, state.rates[slot], settings.epsilon)
-            count_win(state.rates, state.wins, slot, settings.rate_decay)
-            if settings.consecutive and counters[ALARM] > 0:
-                counters[ALARM] = 0
-                state.recalls[: counters[BLOCKS]] = 0
-        else:
-            miss(state, settings, x, scale, h)
-        winners[r] = slot
-        counters[SEEN] += 1
-    return X.shape[0]
+def follow(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
+    """Count a hit or a miss; return True if the journal is full."""
+    if winner == REJECTED:
+        miss(state, settings, X[row])
+    elif settings.consecutive and state.counters[ALARM] > 0:
+        state.counters[ALARM] = 0
+        state.recalls[: state.counters[BLOCKS]] = 0
+    return state.counters[JOURNALED] == state.journal.shape[0]
+
+
+@ncl.competition(
+    whole=True,
+    state={
+        "recalls": ncl.Array(lambda model, capacity: (capacity // model.n_slots,), np.int64)
+    },  # hits r of each block
+    scratch={
+        "recalled_above": lambda model, capacity: float(
+            model.vigilance if model.recall_vigilance is None else model.recall_vigilance
+        ),
+        "consecutive": lambda model, capacity: model.counters == "consecutive",
+    },
+    hooks={"after": follow},
+)
+def search(state: Any, settings: Any, n: int) -> int:
+    """Select the slot of the current block that learns a sample, if there is one."""
+    h, n_slots, vigilance = settings.h, settings.n_slots, settings.vigilance
+    start, wins = state.counters[POINTER] * n_slots, state.wins[state.counters[POINTER] * n_slots :]
+    best = highest(h, n_slots)
+    if h[best] > vigilance:
+        if settings.fair:
+            for k in range(n_slots - 1, -1, -1):  # ties go to the lowest index
+                if h[k] > vigilance and (1.0 - h[k]) * wins[k] <= (1.0 - h[best]) * wins[best]:
+                    best = k
+    else:
+        best, match = REJECTED, -np.inf
+        for k in range(n_slots):
+            if wins[k] <= settings.commit_limit and h[k] > match:
+                best, match = k, h[k]
+    settings.best[0] = start + best
+    return 1 if best != REJECTED else 0
+
+
+@ncl.update
+def renormalising(state: Any, settings: Any, unit: int, x: FloatArray, amount: float) -> None:
+    """Set ``M <- ((1 - amount) M + amount x') / (|...| + e)``."""
+    renormalising_move(state.prototypes[unit], x, settings.scale[0], amount, settings.epsilon)
+
+
+@ncl.growth(whole=True, gradual=True)
+def by_blocks(state: Any, settings: Any, n: int, k: int) -> bool:
+    """Return False: no sample becomes a unit; :func:`miss` adds blocks of random slots."""
+    return False
 
 
 def random_slots(like: FloatArray, init: str, rng: np.random.Generator) -> FloatArray:
@@ -181,7 +179,7 @@ def random_slots(like: FloatArray, init: str, rng: np.random.Generator) -> Float
     return (slots / np.maximum(np.linalg.norm(slots, axis=1, keepdims=True), 1e-300)).astype(like.dtype)
 
 
-class CCM(BlockMemory):
+class CCM(BlockMemory, ncl.Model, learning_rate=0.35, rate_decay=0.998):
     """Continual competitive memory: learns tasks in sequence, and detects new and returning tasks.
 
     This is the paper's model; its thresholds must be tuned to the data. :class:`ccmem.AdaptiveCCM` needs no thresholds.
@@ -196,9 +194,13 @@ class CCM(BlockMemory):
         The content of the memory; see :class:`ccmem.base.memory.CompetitiveMemory`. A slot with no wins is unused.
     """
 
+    activation = similarities
+    competition = search
+    update = renormalising
+    growth = by_blocks
     parameters: ClassVar[dict[str, Parameter]] = {
         "n_slots": Parameter(
-            25, integer(1), fixed=True, about="Slots in a block (d_mem; the paper's 125 units over 5 tasks)."
+            25, integer(1), int, fixed=True, about="Slots in a block (d_mem; the paper's 125 units over 5 tasks)."
         ),
         "vigilance": Parameter(
             0.8, number(-1.0, 1.0), about="Similarity that a slot must exceed to match a sample (rho)."
@@ -206,43 +208,38 @@ class CCM(BlockMemory):
         "recall_vigilance": Parameter(
             None,
             optional(number(-1.0, 1.0)),
+            None,
             about="Similarity that a slot of a waiting block must exceed to match (rho_r); None means vigilance.",
         ),
-        "alarm_limit": Parameter(20, integer(0), about="Largest number of misses without a new block (a_theta)."),
+        "alarm_limit": Parameter(20, integer(0), int, about="Largest number of misses without a new block (a_theta)."),
         "recall_limit": Parameter(
-            30, integer(0), about="Largest number of hits in a waiting block without a recall (r_theta)."
+            30, integer(0), int, about="Largest number of hits in a waiting block without a recall (r_theta)."
         ),
         "commit_limit": Parameter(
             60,
             integer(0),
+            int,
             about="Largest number of wins of an open slot; these learn samples that no slot matches (C_theta).",
-        ),
-        "learning_rate": Parameter(
-            0.35,
-            number(0.0, 1.0, open_below=True),
-            about="Fraction of the distance to the sample that a slot moves at its first win (upsilon_0).",
-        ),
-        "rate_decay": Parameter(
-            0.998, number(0.0, 1.0, open_below=True), about="Factor of a slot's rate at each win (gamma_upsilon)."
         ),
         "counters": Parameter(
             "consecutive",
             choice("consecutive", "cumulative"),
+            None,
             about="Misses and recall hits that count: consecutive ones, or all until the block changes, as printed.",
         ),
-        "fair": Parameter(False, boolean(), about="True if similarity counts less the more often a slot has won."),
+        "fair": Parameter(False, boolean(), bool, about="True if slots that won often are handicapped."),
         "init": Parameter(
             "uniform",
             choice("uniform", "normal"),
+            None,
             about="Slots of a new block before they are scaled: uniform in [0, 1), which fits the paper's tables best "
             "and suits non-negative data, or standard normal.",
         ),
-        "random_state": Parameter(None, (lambda value: True, "a seed or generator"), about="Seed of the random slots."),
+        "random_state": Parameter(
+            None, (lambda value: True, "a seed or generator"), None, about="Seed of the random slots."
+        ),
     }
-    _state_type = CCMState
-    _arrays: ClassVar[dict[str, Array]] = {"recalls": Array(lambda m, capacity: (capacity // m.n_slots,), np.int64)}
-    _learn_kernel = staticmethod(learn)
-    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_has_said")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*BlockMemory._not_pickled, "_composition", "_has_said")
 
     @property
     @reading
@@ -284,8 +281,8 @@ class CCM(BlockMemory):
         if text:
             warnings.warn(f"{text}, or use AdaptiveCCM, which has no thresholds", stacklevel=5)  # user's frame
 
-    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> CCMState:
-        state: CCMState = self._empty_state(4 * self.n_slots, n_features, dtype)
+    def _new_state(self, n_features: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Any:
+        state: Any = self._empty_state(4 * self.n_slots, n_features, dtype)
         state.prototypes[:] = random_slots(state.prototypes, self.init, rng)
         state.counters[UNITS], state.counters[BLOCKS] = self.n_slots, 1
         return state
@@ -295,23 +292,7 @@ class CCM(BlockMemory):
         super()._grow(row)
         self._state.prototypes[rows:] = random_slots(self._state.prototypes[rows:], self.init, self._rng)
 
-    def _settings(self) -> CCMSettings:
-        recall_vigilance = self.vigilance if self.recall_vigilance is None else self.recall_vigilance
-        return CCMSettings(
-            int(self.n_slots),
-            float(self.vigilance),
-            float(recall_vigilance),
-            int(self.alarm_limit),
-            int(self.recall_limit),
-            int(self.commit_limit),
-            float(self.rate_decay),
-            self.counters == "consecutive",
-            bool(self.fair),
-            self._epsilon,
-            h=np.empty(self.n_slots),
-        )
-
-    def _check_state(self, state: CCMState) -> None:
+    def _check_state(self, state: Any) -> None:
         blocks, pointer, n_slots = state.counters[BLOCKS], state.counters[POINTER], self.n_slots
         if len(state.prototypes) != len(state.recalls) * n_slots or not 1 <= blocks <= len(state.recalls):
             raise ValueError(f"{blocks} blocks of {n_slots} slots do not fit {len(state.prototypes)} units")

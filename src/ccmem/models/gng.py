@@ -33,6 +33,7 @@ import numpy as np
 
 from ccmem import ncl
 from ccmem.core.state import SEEN, UNITS
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import highest, lowest
 from ccmem.kernels.graph import age, connect, degree, disconnect
 from ccmem.kernels.jit import kernel_in_place
@@ -44,7 +45,7 @@ SHARE = ncl.number(0.0, 1.0)
 
 
 @kernel_in_place
-def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
+def follow(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
     """Take steps 1, 3 and 5 but the removal of units, which edges[i, i] marks; True if units change after this row."""
     edges, h, second, due = state.edges, settings.h, settings.best[1], False
     state.rates[winner] *= settings.rate_decay

@@ -29,6 +29,7 @@ import numpy as np
 
 from ccmem import ncl
 from ccmem.core.state import SEEN
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.graph import age, connect, local_threshold, prune
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl import graph
@@ -36,7 +37,7 @@ from ccmem.ncl.growths import MAX_UNITS
 
 
 @kernel_in_place
-def follow(state: Any, settings: Any, n: int, winner: int) -> bool:
+def follow(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
     """Remove the winner's old edges; return True if step 3 is due."""
     if winner < n:
         prune(state.edges, winner, n, settings.max_age)

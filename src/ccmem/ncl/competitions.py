@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.parameters import integer, number
+from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import find_winners, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.ncl.parts import Array, Parameter, competition, per_unit
@@ -55,7 +56,7 @@ def frequency_sensitive(state: Any, settings: Any, n: int) -> int:
 
 
 @kernel_in_place
-def update_shares(state: Any, settings: Any, n: int, winner: int) -> bool:
+def update_shares(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
     """Update share[i] += B (1 if i is the nearest unit else 0 - share[i]), by the competition without bias."""
     near = lowest(settings.h, n)
     for i in range(n):

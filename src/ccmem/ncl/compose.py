@@ -89,7 +89,7 @@ def learn(state, settings, X, winners<codes>):
             for j in range(k):
                 won(state, settings, best[j])
             winners[r] = best[0]
-        pauses = after(state, settings, n, winners[r])  #? after
+        pauses = after(state, settings, X, r, n, winners[r])  #? after
         counters[SEEN] += 1
         if pauses:  #? after
             return r + 1

@@ -26,7 +26,7 @@ ARGUMENTS = {
     "rate": ("state, settings, unit",),
     "update": ("state, settings, unit, x, amount",),
     "growth": ("state, settings, n, k",),
-    "after": ("state, settings, n, winner",),
+    "after": ("state, settings, X, row, n, winner",),
     "won": ("state, settings, unit",),
     "start": ("state, settings, unit, x",),
     "place": ("state, settings, n",),

@@ -191,9 +191,13 @@ class Model(CompetitiveMemory):
         known = isinstance(problem, PartError) or not len(X)
         return problem if known else explained(self, X[0], [each[:1] for each in codes], problem)
 
+    def _compared_by(self) -> Any:
+        part = self._composed().parts["activation"]
+        return part.like or part.function
+
     def _order(self) -> float | None:
         """Return the order of the distance if the activation is a p-norm, which has faster kernels."""
-        function = self._composed().parts["activation"].function
+        function = self._compared_by()
         if function is activations.p_norm:
             return float(self.p)
         return 2.0 if function is activations.euclidean else None
@@ -209,6 +213,9 @@ class Model(CompetitiveMemory):
         if p is not None:
             in_slabs(lambda s: distances(X[s], prototypes, p, out[s]), len(X), len(X) * prototypes.size)
             return
+        if self._compared_by() is activations.cosine:
+            super()._score(X, prototypes, out)
+            return
         self._activate(X, len(prototypes), out)
         if not self._by_distance:
             np.negative(out, out)
@@ -218,7 +225,7 @@ class Model(CompetitiveMemory):
         if p is not None:
             nearest_units(X, prototypes, competes, p, winners)
             return
-        if self._composed().parts["activation"].function is activations.cosine:
+        if self._compared_by() is activations.cosine:
             super()._match(X, prototypes, competes, winners)
             return
         check_finite(X)

@@ -61,6 +61,8 @@ class Part:
     unit (growth; default: after the last)."""
     similarity: bool = False
     """True if an activation is the negative of a similarity."""
+    like: Any = None
+    """Activation by which prediction compares rows with all units, if not by this one."""
     labelled: bool = False
     """True if the part reads ``settings.label[0]``, the code of the label of the row."""
     gradual: bool = False
