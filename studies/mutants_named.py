@@ -15,7 +15,7 @@ NOTICED_TOO_LATE: tuple[Change, ...] = (
     ("models.adaptive.bound", "if cost < least:", "if cost <= least:"),
     ("kernels.votes", "max(score * score if by_distance", "max(score if by_distance"),
     ("readout.modal", "codes[len(codes) - len(X) :]", "codes[: len(X)]"),
-    ("metrics.events", "here[0].step - change <= max_delay", "here[0].step - change < max_delay"),
+    ("metrics.events", "here[0].step - changes[i - 1] <= max_delay", "here[0].step - changes[i - 1] < max_delay"),
     ("paper.experiments.protocol", "classes = np.full(benchmark.width, -1)", "classes = np.full(benchmark.width, 0)"),
     ("paper.experiments.protocol", "np.full(len(benchmark.y_test), -1)", "np.full(len(benchmark.y_test), 0)"),
     ("paper.experiments.protocol", "np.random.default_rng(seed).permutation", "np.random.default_rng(0).permutation"),
