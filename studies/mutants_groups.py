@@ -43,7 +43,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "streams and learner": (
         ("io.streams.arrays", "io.streams.arrow", "io.streams.csv",
          "io.streams.dialect", "io.streams.drift", "io.streams.errors", "io.streams.files",
-         "io.streams.lines", "io.streams.ndjson", "io.streams.prefetch",
+         "io.streams.lines", "io.streams.ndjson",
          "io.streams.progress", "io.streams.records", "io.streams.schema", "io.streams.sources", "io.streams.splits",
          "io.streams.tables", "io.streams.timestamps", "io.streams.write", "app.learner", "app.events",
          "app.stopping", "kernels.sources", "layers.scaling"),

@@ -12,7 +12,7 @@ from ccmem import CCM, CheckpointError, IncrementalWTA, ModalClassifier, OnlineM
 from ccmem.app.events import EventsFile
 from ccmem.app.learner import Learner
 from ccmem.io.persistence.atomic import BusyError
-from ccmem.io.streams.prefetch import Prefetch
+from ccmem.io.streams.files import Prefetch
 from ccmem.io.streams.progress import Progress
 from ccmem.io.streams.schema import Columns
 from ccmem.io.streams.tables import Chunk, Labels

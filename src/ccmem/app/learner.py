@@ -7,10 +7,8 @@ row is learned twice and no row is lost.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from ccmem.app.events import EventsMark
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.clock import Clock
 from ccmem.core.events import Event
+from ccmem.core.sklearn import names_are_known
 from ccmem.core.typing import FloatArray
 from ccmem.io.persistence import CheckpointError, outside_classes, read_checkpoint, write_checkpoint
 from ccmem.io.streams.progress import Progress
@@ -63,7 +62,7 @@ class Learner:
         if self.scale is None:
             self.scale = Scale(self.scale_kind, len(columns.features))
         X, names = self.scale.learn(chunk.X), columns.features
-        with _names_are_known():
+        with names_are_known():
             if self.front is None:
                 self._teach(X, chunk, columns)
             else:
@@ -116,7 +115,7 @@ class Learner:
         if self.scale is not None:
             X = self.scale.apply(X)
         answers: dict[str, Any] = {}
-        with _names_are_known():
+        with names_are_known():
             memory = self.memory
             if units and isinstance(self.model, ModalClassifier):
                 answers["label"], answers["unit"] = self.model.predict_units(X)
@@ -257,11 +256,3 @@ class Learner:
     def _n_windowed(self, n_columns: int) -> int:
         """Return the number of columns that the model receives."""
         return n_columns if self.front is None or self.memory is None else self.front._n_features_out
-
-
-@contextlib.contextmanager
-def _names_are_known() -> Iterator[None]:
-    """Suppress scikit-learn's warning about missing feature names; the reader already selects columns by name."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        yield

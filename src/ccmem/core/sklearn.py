@@ -11,6 +11,7 @@ thread that imports one of the two at the same moment keeps a working proxy.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -61,3 +62,11 @@ with _put_off("scipy.stats", "pandas"):
     from sklearn.utils.multiclass import check_classification_targets as check_classification_targets
     from sklearn.utils.validation import column_or_1d as column_or_1d
     from sklearn.utils.validation import validate_data as validate_data
+
+
+@contextmanager
+def names_are_known() -> Iterator[None]:
+    """Suppress scikit-learn's warning about missing feature names; the reader of the rows selects columns by name."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield

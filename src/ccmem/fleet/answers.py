@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ccmem.core.sklearn import names_are_known
 from ccmem.fleet import tables
 from ccmem.fleet.step import Key, Member
 from ccmem.fleet.store import Store
@@ -62,8 +62,7 @@ def _answers(store: Store, batch: Any, member_of: Callable[[Key], Member | None]
         if member is None or not member.memory.n_units_:
             continue
         assert member.scale is not None
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with names_are_known():
             X = member.scale.apply(batch.X[rows])
             units[rows], known[rows] = member.memory.predict(X), True
             if hasattr(member.memory, "unit_blocks_"):

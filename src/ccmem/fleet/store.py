@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.fleet.step import Key, Member, Recipe
-from ccmem.fleet.tables import KeyedColumns, Piece
+from ccmem.fleet.tables import KeyedColumns
 from ccmem.io.persistence.atomic import atomic_file, write_whole
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint, write_checkpoint
 from ccmem.io.streams.arrow import pyarrow
@@ -37,6 +37,22 @@ VERSION = 3
 BUCKETS = 64
 MOST_BUCKETS = 1 << 16
 TOTALS = ("rows", "late", "bad", "events")
+MANIFEST = {
+    "format": str,
+    "version": int,
+    "buckets": int,
+    "round": int,
+    "current": object,
+    "files": {...: {"size": int, "digest": str, "rows": int}},
+    "totals": dict.fromkeys(TOTALS, int),
+    "recipe": str,
+    "memories": {...: [int, str]},
+    "digest": str,
+}
+"""Types in a manifest; of a bucket, the last round and the digest of its memories."""
+ROUND = {"round": int, "pieces": list, "files": {...: {"size": int, "digest": str}}}
+"""Types in the record of the current round: its pieces, and the files as they were when the round began."""
+PIECE = [str, int, int, int]
 _FACTS = "ccmem"
 _KEYS_AT_A_TIME = 256
 _DIGEST_BYTES = 16
@@ -197,7 +213,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is a store of version {version}; this ccmem reads and writes version {VERSION}: use the one "
             "that made it, or learn into a new store"
         )
-    if not _is_manifest(manifest):
+    current = manifest.get("current")
+    if not (
+        _fits({**manifest, "current": None}, MANIFEST)
+        and 1 <= manifest["buckets"] <= MOST_BUCKETS
+        and (current is None or (_fits(current, ROUND) and all(_fits(piece, PIECE) for piece in current["pieces"])))
+    ):
         raise CheckpointError(f"{file} is damaged: it does not say what a manifest says")
     if _signed(manifest) != _signed(manifest, manifest["digest"]):
         raise CheckpointError(
@@ -221,40 +242,18 @@ def _add_to(digest: Any, key: Key, state: bytes) -> None:
     digest.update(state)
 
 
-def _is_manifest(manifest: Any) -> bool:
-    """True if all required fields are present and have the right types."""
-    totals = manifest.get("totals")
-    return (
-        _is_count(manifest.get("round"))
-        and _is_count(manifest.get("buckets"))
-        and 1 <= manifest["buckets"] <= MOST_BUCKETS
-        and isinstance(totals, dict)
-        and totals.keys() == set(TOTALS)
-        and all(map(_is_count, totals.values()))
-        and isinstance(manifest.get("files"), dict)
-        and all(isinstance(f, dict) and f.keys() == {"size", "digest", "rows"} for f in manifest["files"].values())
-        and isinstance(manifest.get("digest"), str)
-        and isinstance(manifest.get("recipe"), str)
-        and isinstance(manifest.get("memories"), dict)
-        and all(isinstance(m, list) and len(m) == 2 and _is_count(m[0]) for m in manifest["memories"].values())
-        and "current" in manifest
-        and (manifest["current"] is None or _is_round(manifest["current"]))
-    )
-
-
-def _is_round(current: Any) -> bool:
-    return (
-        isinstance(current, dict)
-        and current.keys() == {"round", "pieces", "files"}
-        and _is_count(current["round"])
-        and isinstance(current["pieces"], list)
-        and all(isinstance(piece, list) and len(piece) == len(Piece._fields) for piece in current["pieces"])
-        and isinstance(current["files"], dict)
-    )
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**62
+def _fits(value: Any, kind: Any) -> bool:
+    """True if a value has a type, or the keys and entries of a dict (``...``: any key) or list of types."""
+    if kind is int:
+        return type(value) is int and 0 <= value < 2**62
+    if isinstance(kind, list):
+        return isinstance(value, list) and len(value) == len(kind) and all(map(_fits, value, kind))
+    if isinstance(kind, dict):
+        if not isinstance(value, dict):
+            return False
+        kinds = dict.fromkeys(value, kind[...]) if ... in kind else kind
+        return value.keys() == kinds.keys() and all(_fits(value[name], kinds[name]) for name in value)
+    return isinstance(value, kind)
 
 
 def bucket_of(keys: Any, buckets: int) -> Any:

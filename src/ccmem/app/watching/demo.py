@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ccmem.core.sklearn import names_are_known
 from ccmem.core.typing import FloatArray
 from ccmem.io.streams.drift import drifting_sensors
 
@@ -54,8 +54,7 @@ class Demo:
     def run(self, stop: Callable[[], bool] = lambda: False, speed: float | None = None) -> None:
         """Learn the stream at ``speed`` rows per second."""
         speed = speed or self.speed
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with names_are_known():
             for start in range(0, len(self.rows), CHUNK_ROWS):
                 if stop():
                     return

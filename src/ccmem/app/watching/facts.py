@@ -88,11 +88,6 @@ def windows_of(learner: Any) -> Callable[[], dict[str, Any]]:
     return facts
 
 
-def names_of(memory: CompetitiveMemory) -> dict[int, str]:
-    """Return the names given to blocks."""
-    return memory.block_names_ if isinstance(memory, BlockMemory) else {}
-
-
 def majority(model: Any, block: int) -> list[list[Any]]:
     """Return the labels of a block and their shares, the most frequent first; empty without labels."""
     votes, classes, memory = getattr(model, "_votes", None), getattr(model, "classes_", None), memory_of(model)
@@ -121,7 +116,7 @@ def card(model: Any, memory: CompetitiveMemory, block: int, shape: tuple[int, in
     drawn = units[np.argsort(-wins, kind="stable")[:MOST_UNITS]]
     facts: dict[str, Any] = {
         "block": block,
-        "name": names_of(memory).get(block, ""),
+        "name": getattr(memory, "block_names_", {}).get(block, ""),
         "wins": int(wins.sum()),
         "units": len(units),
         "labels": majority(model, block),

@@ -172,7 +172,7 @@ class Observer:
         head = {"shape": shape, "n_features": int(memory.n_features_in_), **self._describe()}
         head["columns"] = None if columns is None else [str(name) for name in columns[: facts.MOST_COLUMNS]]
         head["blind"] = bool(vars(memory).get("_has_warned"))  # calling the method would run kernels in this thread
-        head["names"] = {str(block): name for block, name in facts.names_of(memory).items()}
+        head["names"] = {str(block): name for block, name in getattr(memory, "block_names_", {}).items()}
         if head != self._head:
             self._head, self._head_look = head, self.looks + 1
         self._now = glance

@@ -21,7 +21,7 @@ from ccmem.core.typing import FloatArray
 from ccmem.io.streams.errors import Faults, SourceError, named
 from ccmem.io.streams.records import CellFormat
 from ccmem.io.streams.schema import SAMPLE_ROWS, Column, Columns, Rules, Schema, infer, read_times
-from ccmem.io.streams.tables import Batch, Labels, Table, code_labels, side_by_side
+from ccmem.io.streams.tables import Batch, Table, code_labels, side_by_side
 
 Rows = Callable[[int, int], Any]
 """Function that returns the rows from a start index to a stop index; called with increasing indices."""
@@ -53,41 +53,34 @@ class ArrayTable(Table):
         self._n_rows = lengths.pop()
         if max(math.prod(shape[1:]) for shape, _, _ in parts.values()) > _MOST_COLUMNS:
             raise SourceError(f"{file} has more than {_MOST_COLUMNS:,} columns")
-        self._places: dict[str, tuple[str, Any]] = {}
+        self._part_of: dict[str, str] = {}
         self._numeric: list[str] = []
-        self.single: set[str] = set()
+        self.single = set()
         for part, (shape, dtype, _) in parts.items():
-            if dtype.names is not None:
-                found: dict[str, tuple[Any, Any]] = {name: (name, dtype[name]) for name in dtype.names}
-            elif len(shape) == 2:
-                found = {str(i): (i, dtype) for i in range(shape[1])}
-            else:
-                found = {part or "0": (None, dtype)}
-            for name, (place, kind) in found.items():
-                if name in self._places:
+            for name, column in _columns(part, np.empty((0, *shape[1:]), dtype)).items():
+                if name in self._part_of:
                     raise SourceError(f"{file} has more than one column {name!r}")
-                self._places[name] = part, place
-                if kind.kind in "fiu" and kind.shape == ():
+                self._part_of[name] = part
+                if column.dtype.kind in "fiu" and column.ndim == 1:
                     self._numeric.append(name)
-                    if np.can_cast(kind, np.float32):
+                    if np.can_cast(column.dtype, np.float32):
                         self.single.add(name)
-        self.columns = list(self._places)
+        self.columns = list(self._part_of)
 
     @cached_property
     def schema(self) -> Schema:
         """Roles of the columns. All columns of a plain numeric table are learned from, because they have no names."""
-        if all(isinstance(place, int) for _, place in self._places.values()):
+        if all(len(shape) == 2 and dtype.names is None for shape, dtype, _ in self._parts.values()):
             found = [Column(n, "number" if n in self._numeric else "text", "not numeric") for n in self.columns]
             return Schema(found)
         n_rows = min(SAMPLE_ROWS, self._n_rows)
-        read = {part: self._parts[part][2](0, n_rows) for part in {part for part, _ in self._places.values()}}
         sample: dict[str, Any] = {}
-        for name in self.columns:
-            values = self._column(read, name)
-            if values.dtype.kind in "iufM" and values.ndim == 1:
-                sample[name] = values
-            else:
-                sample[name] = self._texts(values, name) if values.ndim == 1 else ["(a vector)"]
+        for part, (_, _, rows) in self._parts.items():
+            for name, values in _columns(part, rows(0, n_rows)).items():
+                if values.dtype.kind in "iufM" and values.ndim == 1:
+                    sample[name] = values
+                else:
+                    sample[name] = self._texts(values, name) if values.ndim == 1 else ["(a vector)"]
         return infer(sample, self._rules, CellFormat())
 
     def batches(self, columns: Columns, skip: int, end: int | None) -> Iterator[Batch]:
@@ -98,21 +91,25 @@ class ArrayTable(Table):
                     f"{self._file}: column {name!r} is not numeric; name the numeric columns with --features"
                 )
         wanted = [name for name in (*columns.features, columns.label, *columns.time) if name is not None]
-        used = {self._places[name][0] for name in wanted}
+        used = {self._part_of[name] for name in wanted}
+        table = self._part_of[columns.features[0]]
+        is_whole = list(columns.features) == [name for name in self.columns if self._part_of[name] == table]
         for start in range(skip, self._n_rows, columns.rows_at_a_time):
             stop = min(start + columns.rows_at_a_time, self._n_rows)
             read = {part: self._parts[part][2](start, stop) for part in used}
-            batch = self._batch(read, columns, stop - start)
+            X = None
+            with np.errstate(over="ignore", invalid="ignore"):
+                if is_whole and read[table].ndim == 2:  # every column, in order
+                    X = np.ascontiguousarray(read.pop(table), columns.dtype)
+            found = {name: column for part, values in read.items() for name, column in _columns(part, values).items()}
+            if X is None:
+                X = side_by_side([found[name] for name in columns.features], stop - start, columns.dtype)
+            batch = self._batch(X, found, columns)
             if self._first_byte is not None:
                 shape, dtype, _ = next(iter(self._parts.values()))
                 size = dtype.itemsize * math.prod(shape[1:])
                 batch = batch._replace(ends=self._first_byte + size * np.arange(start + 1, stop + 1))
             yield batch
-
-    def _column(self, read: dict[str, Any], name: str) -> Any:
-        part, place = self._places[name]
-        values = read[part]
-        return values if place is None else values[place] if isinstance(place, str) else values[:, place]
 
     def _texts(self, values: Any, name: str) -> list[str]:
         self._check_text(values, name)
@@ -126,29 +123,28 @@ class ArrayTable(Table):
         if plain.view(f"{plain.dtype.byteorder}u4").max(initial=0) > 0x10FFFF:
             raise SourceError(f"{self._file}: column {name!r} holds what is not text: the file is damaged")
 
-    def _batch(self, read: dict[str, Any], columns: Columns, n_rows: int) -> Batch:
-        places = [self._places[name] for name in columns.features]
-        whole = self._parts[places[0][0]]
-        labels: Labels | None = None
+    def _batch(self, X: FloatArray, found: dict[str, Any], columns: Columns) -> Batch:
+        labels = times = None
         faults: Faults = {}
-        with np.errstate(over="ignore", invalid="ignore"):
-            if len({part for part, _ in places}) == 1 and [place for _, place in places] == list(range(whole[0][-1])):
-                X: FloatArray = np.ascontiguousarray(read[places[0][0]], columns.dtype)  # every column, in order
-            else:
-                X = side_by_side([self._column(read, name) for name in columns.features], n_rows, columns.dtype)
         if columns.label is not None:
-            raw = self._column(read, columns.label)
+            raw = found[columns.label]
             if raw.dtype.kind not in "fiubUS" or raw.ndim != 1:
                 raise SourceError(f"{self._file}: column {columns.label!r} of type {raw.dtype} cannot hold labels")
             self._check_text(raw, columns.label)
             values, codes = np.unique(raw, return_inverse=True)
             labels, faults = code_labels([_text(value) for value in values.tolist()], columns.label, codes)
-        times = None
         if columns.time:
-            parts = [self._column(read, name) for name in columns.time]
+            parts = [found[name] for name in columns.time]
             parts = [part if part.dtype.kind in "iufM" else self._texts(part, columns.time[0]) for part in parts]
             times = read_times(parts, columns.time_format, columns.cells)
         return Batch(X, labels, faults, times=times)
+
+
+def _columns(part: str, values: Any) -> dict[str, Any]:
+    """Return the columns of rows of an array by name."""
+    if values.dtype.names is not None:
+        return {name: values[name] for name in values.dtype.names}
+    return {str(i): values[:, i] for i in range(values.shape[1])} if values.ndim == 2 else {part or "0": values}
 
 
 def _text(value: Any) -> Any:

@@ -13,6 +13,8 @@ The order is defined: sources in the order given; the files of a folder or patte
 
 from __future__ import annotations
 
+import queue
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +22,6 @@ from typing import Any
 from ccmem.io.streams.arrays import open_array
 from ccmem.io.streams.arrow import open_frame
 from ccmem.io.streams.errors import named
-from ccmem.io.streams.prefetch import Prefetch
 from ccmem.io.streams.progress import Progress, begin, covered, digest_of, is_regular, renamed
 from ccmem.io.streams.schema import Column, Columns, Rules, check_columns, choose_columns, excluded, growing
 from ccmem.io.streams.sources import FORMATS, Source, expand, file_key, open_table
@@ -29,6 +30,53 @@ from ccmem.io.streams.timestamps import Timing
 
 _MOST_ROWS = 65_536
 _MOST_REMEMBERED = 10_000
+_END = object()
+
+
+class Prefetch:
+    """Items of an iterator, read by a separate thread, at most ``depth`` items ahead; waiting can be interrupted."""
+
+    def __init__(self, items: Iterator[Any], depth: int = 2) -> None:
+        self._queue: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(items,), daemon=True)
+        self._thread.start()
+
+    def _run(self, items: Iterator[Any]) -> None:
+        problem: BaseException | None = None
+        try:
+            for item in items:
+                if not self._put((item, None)):
+                    return
+        except BaseException as raised:
+            problem = raised
+        self._put((_END, problem))
+
+    def _put(self, entry: tuple[Any, BaseException | None]) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(entry, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def each(self, idle: float) -> Iterator[Any]:
+        """Yield items in order; None whenever ``idle`` seconds pass without an item."""
+        try:
+            while True:
+                try:
+                    item, problem = self._queue.get(timeout=idle)
+                except queue.Empty:
+                    yield None
+                    continue
+                if problem is not None:
+                    raise problem
+                if item is _END:
+                    return
+                yield item
+        finally:
+            self._stopped.set()
 
 
 class _File:

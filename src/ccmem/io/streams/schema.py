@@ -24,7 +24,9 @@ from ccmem.io.streams.timestamps import (
 SAMPLE_ROWS = 300
 """Number of rows from which the roles of the columns of a file are inferred."""
 COUNTER_ROWS = 20
-"""Number of rows over which a column must grow by one to count as a row counter, unless its name indicates one."""
+"""Number of rows over which a column must grow by one to count as a row counter, unless its name indicates one.
+
+Also the number of rows from which a column of a whole chunk is said to grow."""
 IDENTIFIER_ROWS = 100
 """Number of rows over which integers must grow to count as a running identifier, unless the name indicates one."""
 NUMBER_SHARE = 0.8
@@ -38,8 +40,6 @@ _ID_NAMES = re.compile(
     r"(?i)^(|unnamed.*|#|(.*[^a-z])?(id|idx|index|row|rows|no|nr|num|lfd|seq|sequence|counter|record|serial|"
     r"nummer|number|zeile|sample|step|rownames?)\.?)$"
 )
-LEAST_ROWS = 20
-"""Minimum number of rows from which to decide that a column only grows."""
 _SENSOR = re.compile(r"(?i).*(sensor|tag|variable|parameter|signal|metric|channel|kanal|measurement|point|name).*")
 _VALUE = re.compile(r"(?i)(value|val|reading|wert|messwert|y)")
 """Names of columns of a table with one reading a row, called long format."""
@@ -325,7 +325,7 @@ def reason_for(column: Column) -> str:
 
 def growing(X: FloatArray, columns: Columns) -> tuple[str, ...]:
     """Return the names of columns that grow with every row: most likely times and row numbers."""
-    if len(X) < LEAST_ROWS:
+    if len(X) < COUNTER_ROWS:
         return ()
     steps = np.diff(X.astype(np.float64), axis=0)
     return tuple(columns.features[place] for place in np.flatnonzero((steps > 0).all(axis=0)))
