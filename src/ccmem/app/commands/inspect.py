@@ -19,7 +19,6 @@ from ccmem.core.events import event_of
 from ccmem.core.terminal import counted, printable
 from ccmem.core.times import format_time
 from ccmem.io.persistence.checkpoint import CheckpointError, read_checkpoint
-from ccmem.metrics.events import score_events
 
 WIDTH = 100
 MOST_BLOCKS, MOST_FILES, LONGEST_NAME = 50, 5, 24
@@ -84,6 +83,8 @@ def _doubting(file: str) -> Iterator[None]:
 
 def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:
     """Compare events with true changes in ``file``: ``{"start": "a", "changes": [{"step": 9, "state": "b"}]}``."""
+    from ccmem.metrics.events import score_events  # imports kernels, which the rest of the command does not need
+
     try:
         truth = json.loads(file.read_text())
         steps, tasks = zip(*((change["step"], change["state"]) for change in truth["changes"]), strict=True)
