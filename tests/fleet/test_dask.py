@@ -38,7 +38,7 @@ def test_the_bytes_are_those_of_a_plain_loop_also_when_workers_die(tmp_path: Pat
                 killed.append(pids[0])
                 os.kill(pids[0], signal.SIGKILL)
 
-        report = local.learn(store, sources, lambda tasks: map_on(connected, local.perform, tasks), told=told)
+        report = local.learn(store, sources, lambda tasks: map_on(connected, local.perform, tasks), report=told)
     assert len(killed) == 2
     assert report["late"] == 0
     states, events = plain_loop()

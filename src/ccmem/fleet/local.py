@@ -23,7 +23,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, pairwise
 from multiprocessing.connection import wait
 from operator import itemgetter
 from pathlib import Path
@@ -75,17 +75,13 @@ def spread(folder: str, number: int, place: int, piece: Sequence[Any], skip_bad:
             buckets = bucket_of(batch.keys, store.buckets)
             places = np.argsort(buckets, kind="stable")
             ends = np.searchsorted(buckets[places], np.arange(store.buckets), side="right")
-            keys, order, X = batch.keys.take(pa.array(places)), batch.order[places], batch.X[places]
-            labels = None if batch.labels is None else batch.labels.cast(pa.string()).take(pa.array(places))
-            start = 0
-            for end in ends.tolist():
-                part = slice(start, end)
-                values = pa.array(X[part].reshape(-1))
-                listed = pa.FixedSizeListArray.from_arrays(values, X.shape[1])
-                more = () if labels is None else (labels[part],)
-                write(keys[part], pa.array(order[part]), listed, *more)
-                start = end
-            facts["rows"] += len(order)
+            X = pa.FixedSizeListArray.from_arrays(pa.array(batch.X.reshape(-1)), batch.X.shape[1])
+            labels = [] if batch.labels is None else [batch.labels.cast(pa.string())]
+            rows = pa.record_batch([batch.keys, pa.array(batch.order), X, *labels], _work_schema(store.columns))
+            rows = rows.take(pa.array(places))
+            for start, end in pairwise([0, *ends.tolist()]):
+                write(*rows.slice(start, end - start).columns)
+            facts["rows"] += rows.num_rows
             facts["bad"] += batch.bad
     return facts
 
@@ -193,11 +189,11 @@ def learn(
     late: str = "stop",
     skip_bad: bool = False,
     round_rows: int = ROUND_ROWS,
-    told: Callable[[dict[str, Any]], None] = lambda facts: None,
+    report: Callable[[dict[str, Any]], None] = lambda facts: None,
 ) -> dict[str, int]:
     """Learn the rows of ``sources`` that are new to the store, and return counts; see the module docstring.
 
-    ``told`` is called with the facts of each finished task.
+    ``report`` is called with the facts of each finished task.
     """
     with _telling_what_to_do(), locked(store.folder / "manifest.json"):
         store = Store(store.folder)
@@ -211,7 +207,7 @@ def learn(
         for bucket in range(store.buckets):
             store.facts(bucket)  # raises if the bucket does not belong to the manifest
         if under_way:
-            _round(store, run, late, skip_bad, told)
+            _round(store, run, late, skip_bad, report)
         files = _new_files(store, tables.find(sources), round_rows)
         pieces = [piece for _, of_file in files for piece in of_file]
         batch: list[Piece] = []
@@ -219,7 +215,7 @@ def learn(
             batch.append(piece)
             if piece is pieces[-1] or sum(p.rows for p in batch) >= round_rows:
                 _begin(store, batch)
-                _round(store, run, late, skip_bad, told)
+                _round(store, run, late, skip_bad, report)
                 batch = []
         totals = store.manifest["totals"]
         done = {name: totals[name] - before[name] for name in totals}
@@ -286,16 +282,16 @@ def _begin(store: Store, pieces: list[Piece]) -> None:
     store.save_manifest()
 
 
-def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[[dict[str, Any]], None]) -> None:
+def _round(store: Store, run: Runner, late: str, skip_bad: bool, report: Callable[[dict[str, Any]], None]) -> None:
     """Run the remaining tasks of the current round and commit the round."""
     current = store.manifest["current"]
     number, pieces, folder = current["round"], current["pieces"], str(store.folder)
-    rows = bad = 0
+    bad = 0
     read: dict[str, int] = {}
     spreads = [partial(spread, folder, number, i, piece, skip_bad) for i, piece in enumerate(pieces)]
     for facts in run(spreads):
-        rows, bad = rows + facts["rows"], bad + facts["bad"]
-        told({"pass": "spread", "rows": facts["rows"], "of": len(spreads)})
+        bad += facts["bad"]
+        report({"pass": "spread", "rows": facts["rows"], "of": len(spreads)})
     for i, piece in enumerate(pieces):
         with open_sealed(store.work_folder(number) / f"piece-{i:05d}.arrow") as (_, facts):
             start = max(read.get(piece[0], 0), piece[1])
@@ -307,7 +303,7 @@ def _round(store: Store, run: Runner, late: str, skip_bad: bool, told: Callable[
             totals[name] += facts[name]
         if facts["round"]:
             memories[str(facts["bucket"])] = [facts["round"], facts["digest"]]
-        told({"pass": "gather", "rows": facts["rows"], "keys": facts["keys"], "of": store.buckets})
+        report({"pass": "gather", "rows": facts["rows"], "keys": facts["keys"], "of": store.buckets})
     _unite_events(store, number)
     for file, facts in current["files"].items():
         store.manifest["files"][file] = {**facts, "rows": read[file]}

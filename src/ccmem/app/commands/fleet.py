@@ -45,7 +45,7 @@ def _learn(args: argparse.Namespace) -> int:
         runner = local.on_processes(args.workers or os.cpu_count() or 1)
     with runner as run_tasks:
         limits: Any = {"late": args.late, "skip_bad": args.on_bad_row == "skip", "round_rows": args.round_rows}
-        report = local.learn(store, args.sources, run_tasks, told=progress.show, **limits)
+        report = local.learn(store, args.sources, run_tasks, report=progress.show, **limits)
     line.clear()
     seconds = time.monotonic() - began
     speed = {"seconds": round(seconds, 3), "rows_per_second": round(report["rows"] / seconds)}

@@ -65,22 +65,16 @@ def text_format(cells: Sequence[str], day_first: bool | None = None, european: b
         return "ymd" if np.isfinite(read_texts(cells, "ymd")).mean() >= 0.9 else None
     if day_first is not None:
         return "dmy" if day_first else "mdy"
-    best, valid = [], -1.0
-    for order in ("dmy", "mdy"):
-        share = float(np.isfinite(read_texts(cells, order)).mean())
-        if share > valid + 1e-9:
-            best, valid = [order], share
-        elif share > valid - 1e-9:
-            best.append(order)
-    if valid < 0.9:
-        return None
+    times = {order: read_texts(cells, order) for order in ("dmy", "mdy")}
+    shares = {order: float(np.isfinite(found).mean()) for order, found in times.items()}
+    best = [order for order, share in shares.items() if share >= 0.9 and share > max(shares.values()) - 1e-9]
     if len(best) == 2:
-        forward = [order for order in best if (np.diff(read_texts(cells, order)) >= 0).all()]
+        forward = [order for order in best if (np.diff(times[order]) >= 0).all()]
         best = forward if len(forward) == 1 else best
     if len(best) == 2:
         slash = any(match["sep"] == "/" for match in matches)
         best = ["dmy" if european or not slash else "mdy"]
-    return best[0]
+    return best[0] if best else None
 
 
 def number_format(name: str, values: FloatArray) -> str | None:
