@@ -19,11 +19,10 @@ from ccmem.io.persistence import CheckpointError
 from ccmem.io.persistence.atomic import BusyError, file_to_write, lock
 from ccmem.io.streams.progress import digest_of
 from ccmem.io.streams.tables import Chunk
+from ccmem.models._frame import described_events
 
-SHOWN_COLUMNS = 3
-"""Maximum number of moved columns that the description of an event names."""
 LEAST_MOVED = 0.25
-"""Smallest change that is named, in units of the largest, both in standard deviations of their columns."""
+"""Smallest change of a column that a run names, in units of the largest, in standard deviations of their columns."""
 PATIENCE = 60.0
 """Timeout of an alert command, in seconds; a hanging command must not block later alerts."""
 _LONGEST = 4096
@@ -38,15 +37,10 @@ def place_of(event: Event, chunk: Chunk, first_step: int) -> dict[str, Any]:
     return {"file": chunk.file, "row": int(chunk.rows[place])}
 
 
-def block_name(names: dict[int, str], block: int) -> str:
-    """Return the name of a block, or its number in words."""
-    return names.get(block, f"block {block}")
-
-
 def event_record(event: Event, names: dict[int, str], columns: Sequence[str] | None) -> dict[str, Any]:
     """Return an event as a record for a file: its fields, block and column names, and its time as text."""
     record = {**event.record(), "onset": event.onset, "time": event.time, "onset_time": event.onset_time}
-    record["block_name"] = block_name(names, event.to_block)
+    record["block_name"] = names.get(event.to_block, f"block {event.to_block}")
     if event.time is not None:
         record["when"] = format_time(event.time)
     if event.column >= 0 and columns is not None:
@@ -54,38 +48,21 @@ def event_record(event: Event, names: dict[int, str], columns: Sequence[str] | N
     return record
 
 
-def moved_columns(memory: Any, event: Event) -> list[str]:
-    """Return the names of the columns that differ most between the block of ``event`` and the block before."""
-    try:
-        columns = memory.explain(event).columns
-        least = LEAST_MOVED * columns[0].spreads
-        return [column.name for column in columns[:SHOWN_COLUMNS] if column.spreads >= least]
-    except (ValueError, LookupError):  # the block has been merged or removed since the event
-        return []
-
-
 def event_lines(memory: Any, events: Sequence[Event], last_time: float | None = None) -> list[str]:
     """Return one line per event: time, kind, block, duration and moved columns."""
-    names = memory.block_names_
-    turns = [event for event in events if event.changes_block]
-    ends = dict(zip(turns, [*(turn.onset_time for turn in turns[1:]), last_time], strict=False))
     lines = []
-    for event in events:
+    for event, facts in zip(events, described_events(memory, events, last_time, LEAST_MOVED), strict=True):
         _, sign, _, what = SIGNS[event.kind]
         when = format_time(event.time) if event.time is not None else f"row {event.step + 1:,}"
-        moved = moved_columns(memory, event)
+        moved = facts["moved"]
         if not event.changes_block:
-            lines.append(f"  {when:<20} {sign} {what} {', '.join(moved[:1])}")
+            lines.append(f"  {when:<20} {sign} {what} {moved}")
             continue
-        block, before = (block_name(names, number) for number in (event.to_block, event.from_block))
-        stop = ends.get(event)
-        stayed = ""
-        if stop is not None and event.onset_time is not None and stop >= event.onset_time:
-            stayed = f"for {format_duration(stop - event.onset_time)}"
-        what = f"{sign} {'new ' if event.kind == 'new_block' else 'back to '}{block}"
+        stayed = "" if facts["duration"] is None else f"for {format_duration(facts['duration'])}"
         if event.onset_time is None:
             stayed = f"since row {event.onset + 1:,} ± {event.uncertainty:,}"
-        lines.append(f"  {when:<20} {what:<22} after {before:<12} {stayed:<24} {', '.join(moved)}".rstrip())
+        what = f"{sign} {'new ' if event.kind == 'new_block' else 'back to '}{facts['block']}"
+        lines.append(f"  {when:<20} {what:<22} after {facts['before']:<12} {stayed:<24} {moved}".rstrip())
     return lines
 
 

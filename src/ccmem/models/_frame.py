@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from ccmem.core.events import Event
     from ccmem.models._blocks import BlockMemory
 
-MOVED = 3
-"""Number of columns listed as having moved most."""
+SHOWN_COLUMNS = 3
+"""Maximum number of moved columns that the description of an event names."""
 
 
-def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
-    """Return a list of values per column: one entry per event, oldest first."""
-    names, events = memory.block_names_, memory.events_
+def described_events(
+    memory: BlockMemory, events: Sequence[Event], last_time: float | None = None, least: float = 0.0
+) -> list[dict[str, Any]]:
+    """Return the fields of events with names of blocks and columns, and the time until the next change of block.
+
+    ``last_time``: end of the stream, until which the last block stayed in use. ``least``: smallest change of a column
+    that is named, in units of the largest, both in standard deviations of their columns.
+    """
+    names = memory.block_names_
     turns = [event for event in events if event.changes_block]
-    following = dict(pairwise(turns))
+    ends = dict(zip(turns, [*(turn.onset_time for turn in turns[1:]), last_time], strict=False))
     lines: list[dict[str, Any]] = []
     for event in events:
-        then = following.get(event)
-        duration = None
-        if then is not None and then.onset_time is not None and event.onset_time is not None:
-            duration = then.onset_time - event.onset_time
+        end = ends.get(event)
+        stayed = None if end is None or event.onset_time is None else end - event.onset_time
         line = {
             **event.record(),
             "time": event.time,
@@ -32,12 +37,21 @@ def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
             "onset": event.onset,
             "block": names.get(event.to_block, f"block {event.to_block}"),
             "before": names.get(event.from_block, f"block {event.from_block}"),
-            "duration": duration,
-            "moved": ", ".join(change.name for change in memory.explain(event).columns[:MOVED]),
+            "duration": stayed if stayed is not None and stayed >= 0 else None,
+            "moved": ", ".join(_moved(memory, event, least)),
             "evidence": event.evidence or None,
         }
         lines.append(line)
-    return {name: [line[name] for line in lines] for name in COLUMNS}
+    return lines
+
+
+def _moved(memory: BlockMemory, event: Event, least: float) -> list[str]:
+    """Return the names of the columns that differ most between the block of ``event`` and the block before."""
+    try:
+        columns = memory.explain(event).columns
+    except (ValueError, LookupError):  # the block has been merged or removed since the event
+        return []
+    return [column.name for column in columns[:SHOWN_COLUMNS] if column.spreads >= least * columns[0].spreads]
 
 
 COLUMNS = (
@@ -45,6 +59,12 @@ COLUMNS = (
     *("evidence", "from_block", "to_block"),
 )
 """Columns of the table. Times are seconds since 1970, ``duration`` is seconds until the next change of block."""
+
+
+def events_table(memory: BlockMemory) -> dict[str, list[Any]]:
+    """Return a list of values per column: one entry per event, oldest first."""
+    lines = described_events(memory, memory.events_)
+    return {name: [line[name] for line in lines] for name in COLUMNS}
 
 
 def events_frame(memory: BlockMemory) -> Any:
