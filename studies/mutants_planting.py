@@ -129,8 +129,6 @@ def _left_out(node: ast.AST) -> list[ast.AST]:
     if not isinstance(node, ast.Call):
         return []
     name = ast.unparse(node.func).rpartition(".")[2]
-    if name == "prefetch_row":  # only a hint to the processor
-        return [node]
     return [n for n in node.args if name == "reshape" and isinstance(n, ast.UnaryOp)]  # numpy treats -2 like -1
 
 

@@ -55,9 +55,9 @@ def test_products_propose_and_exact_sums_decide(order, data):
 
 
 @every_order
-def test_many_slabs_tiles_and_threads(order, monkeypatch):
+def test_many_slabs_and_threads(order, monkeypatch):
     monkeypatch.setattr(matching, "SLAB_ROWS", 16)
-    monkeypatch.setattr(matching, "TILE_UNITS", 7)
+    monkeypatch.setattr(matching, "MOST_PRODUCTS", 7 * 50)
     monkeypatch.setattr(matching, "WORTH_A_THREAD", 0)
     rng = np.random.default_rng(0)
     X, M = rng.normal(size=(133, 9)).astype(np.float32), rng.normal(size=(50, 9)).astype(np.float32)
@@ -67,17 +67,17 @@ def test_many_slabs_tiles_and_threads(order, monkeypatch):
 
 
 @every_order
-def test_the_plain_kernel_is_not_asked_about_everything(order, monkeypatch):
+def test_the_plain_kernel_is_asked_about_close_units_alone(order, monkeypatch):
     """Matrix products rule out units: with well separated units, no exact comparison is left."""
+    asked = []
+    exact = matching._exact
+    monkeypatch.setattr(matching, "_exact", lambda X, M, *more: asked.append((len(X), len(M))) or exact(X, M, *more))
     M = 10.0 * np.eye(20, dtype=np.float32)
-    winners = np.empty(20, np.int64)
-    products = np.ascontiguousarray(M @ M.T)
-    by_distance = order == "nearest"
-    offsets = np.full(20, -50.0 if by_distance else 0.0, np.float32)
-    top, best = np.full(20, -np.inf), np.full(20, -np.inf)
-    nowhere = np.full_like(M, np.nan)  # reading a prototype would make the score NaN
-    matching.update_winners(products, offsets, M, nowhere, 0, by_distance, 1e-5, 10.0, True, top, best, winners)
-    np.testing.assert_array_equal(winners, np.arange(20))
+    agree(order, M, M, np.ones(20, np.bool_))
+    assert asked == []
+    M[7] = M[3]
+    agree(order, M, M, np.ones(20, np.bool_))
+    assert asked == [(2, 2)]  # two rows, two units
 
 
 def test_other_orders_go_through_the_plain_kernel():

@@ -5,9 +5,9 @@ processor and on which rows share a call. The product is therefore used only to 
 proven error bound of the best are compared again with the sums of :mod:`ccmem.kernels.competition`. The winner is
 bit-identical to that of the plain kernels for any slab, thread or BLAS library.
 
-Slabs of rows are compared with tiles of units, so memory does not grow with rows times units. The slabs are distributed
-over as many threads as the BLAS would use, and each product runs on a single thread: OMP_NUM_THREADS, joblib's limits
-and threadpoolctl are obeyed.
+Rows are compared in slabs, so memory does not grow with their number. The slabs are distributed over as many threads as
+the BLAS would use, and each product runs on a single thread: OMP_NUM_THREADS, joblib's limits and threadpoolctl are
+obeyed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ import numpy as np
 from ccmem.base.validation import check_finite
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels import competition
-from ccmem.kernels.competition import dot, squared_distance, unit_scale
-from ccmem.kernels.jit import JIT_ENABLED, kernel
-from ccmem.kernels.lanes import largest_sum
+from ccmem.kernels.jit import JIT_ENABLED
 
 SLAB_ROWS = 512
-TILE_UNITS = 2048
+MOST_PRODUCTS = 1 << 20
+"""Largest size of a matrix product; a slab has fewer rows if there are many units."""
 WORTH_A_PRODUCT = 1 << 20
 """Minimum number of multiplications for a matrix product; smaller problems use the plain kernel."""
 WORTH_A_THREAD = 1 << 25
@@ -54,9 +53,10 @@ def nearest(X: FloatArray, prototypes: FloatArray, competes: BoolArray, p: float
         in_slabs(lambda s: competition.nearest(X[s], prototypes, competes, p, winners[s]), len(X), work)
 
 
-def in_slabs(job: Callable[[slice], None], n_rows: int, work: int) -> None:
+def in_slabs(job: Callable[[slice], None], n_rows: int, work: int, rows_at_once: int | None = None) -> None:
     """Run ``job`` for every slab of rows; with enough ``work``, on as many threads as the BLAS may use."""
-    slabs = [slice(start, min(start + SLAB_ROWS, n_rows)) for start in range(0, n_rows, SLAB_ROWS)]
+    size = rows_at_once or SLAB_ROWS
+    slabs = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
     if work < WORTH_A_THREAD or not JIT_ENABLED:
         for slab in slabs:
             job(slab)
@@ -126,55 +126,6 @@ def _match(
     """Find the winner of every row with matrix products.
 
     For units m and a row x, the product gives s[i] = x . m[i] (- |m[i]|^2 / 2 for distances); the largest s[i] wins.
-    """
-    units = np.flatnonzero(competes)
-    if len(units) == 0:
-        winners[:] = -1
-        return
-    rivals = prototypes if len(units) == len(prototypes) else prototypes[units]
-    squares = np.einsum("ij,ij->i", rivals, rivals, dtype=np.float64)
-    offsets = (-0.5 * squares if by_distance else np.zeros(len(rivals))).astype(X.dtype)
-    longest = 1.001 * float(np.sqrt(squares.max()))
-    tiles = [slice(start, start + TILE_UNITS) for start in range(0, len(rivals), TILE_UNITS)]
-    single = len(tiles) == 1
-    thread = threading.local()
-
-    def job(slab: slice) -> None:
-        rows, won = X[slab], winners[slab]
-        check_finite(rows, slab.start)  # checked here, because reading the slab also loads it into the cache
-        if not hasattr(thread, "products"):
-            thread.products = np.empty(SLAB_ROWS * min(TILE_UNITS, len(rivals)), X.dtype)
-        top, best = np.full(len(rows), -np.inf), np.full(len(rows), -np.inf)
-        for tile in tiles:
-            part = rivals[tile]
-            products = thread.products[: len(rows) * len(part)].reshape(len(rows), len(part))
-            np.matmul(rows, part.T, out=products)
-            update_winners(
-                products, offsets[tile], rows, rivals, tile.start, by_distance, epsilon, longest, single, top, best, won
-            )
-        if rivals is not prototypes:
-            won[:] = units[won]
-
-    in_slabs(job, len(X), len(X) * rivals.size)
-
-
-@kernel
-def update_winners(
-    products: FloatArray,
-    offsets: FloatArray,
-    X: FloatArray,
-    prototypes: FloatArray,
-    first: int,
-    by_distance: bool,
-    epsilon: float,
-    longest: float,
-    only_tile: bool,
-    top: FloatArray,
-    best: FloatArray,
-    winners: IntArray,
-) -> None:
-    """Update the winner of every row from its products with a tile of units.
-
     With u the rounding unit, n the width, |x| <= N and |m| <= M, a sum of n products in any order, fused or not, errs
     by at most n u N M (1 + small), and so does s by c = (n + n/32 + 16) u times N M (+ M^2 for distances). For
     similarity, the exact kernel's winner w therefore has s[w] >= max s - 2 c N M. For distance, its sums of squares d
@@ -182,41 +133,47 @@ def update_winners(
     d = |x|^2 - 2 s this is s[w] >= max s - 2 c (N M + M^2) - 1.5 e d. ``slack`` is this margin; a
     tenth more covers all second-order terms.
     """
-    n = X.shape[1]
-    wide = X.itemsize == 8  # finfo would take a while to compile
-    unit, tiny = 2.0**-53 if wide else 2.0**-24, 2.0**-1022 if wide else 2.0**-126
-    sum_error, lane_error = (n + n / 32 + 16) * unit, (n / 32 + 16) * unit
-    for r in range(X.shape[0]):
-        x = X[r]
-        row = products[r]
-        highest = largest_sum(row, offsets)
-        if highest > top[r]:
-            top[r] = highest
-        square = dot(x, x) * (1.0 + 2.0 * lane_error)
-        length = np.sqrt(square)
-        slack = 2.0 * sum_error * length * longest
+    units = np.flatnonzero(competes)
+    if len(units) == 0:
+        winners[:] = -1
+        return
+    rivals = prototypes if len(units) == len(prototypes) else prototypes[units]
+    squares = np.einsum("ij,ij->i", rivals, rivals, dtype=np.float64)
+    offsets = (0.5 * squares).astype(X.dtype)
+    longest = 1.001 * float(np.sqrt(squares.max()))
+    n, limits = X.shape[1], np.finfo(X.dtype)
+    sum_error, lane_error = (n + n / 32 + 16) * 0.5 * float(limits.eps), (n / 32 + 16) * 0.5 * float(limits.eps)
+
+    def job(slab: slice) -> None:
+        rows, won = X[slab], winners[slab]
+        check_finite(rows, slab.start)  # checked here, because reading the slab also loads it into the cache
+        products = rows @ rivals.T
+        if by_distance:
+            products -= offsets
+        won[:] = products.argmax(axis=1)
+        top = products[np.arange(len(rows)), won].astype(np.float64)
+        square = np.einsum("ij,ij->i", rows, rows).astype(np.float64) * (1.0 + 2.0 * sum_error)
+        slack = 2.0 * sum_error * longest * np.sqrt(square)
         if by_distance:
             slack += 2.0 * sum_error * longest * longest
-            slack += 1.5 * lane_error * (max(0.0, square - 2.0 * top[r]) + 2.0 * slack)
-        cut = X.dtype.type(top[r] - 1.1 * slack - 8.0 * n * tiny)
-        if highest < cut:
-            continue
-        if only_tile:
-            found, places = 0, 0
-            for i in range(row.shape[0]):  # no branch, so that LLVM vectorises the loop
-                hit = row[i] + offsets[i] >= cut
-                found += hit
-                places += hit * i
-            if found == 1:
-                winners[r] = first + places
-                continue
-        scale = unit_scale(x, epsilon)
-        for i in range(row.shape[0]):
-            if row[i] + offsets[i] >= cut:
-                if by_distance:
-                    score = -squared_distance(x, prototypes[first + i])
-                else:
-                    score = dot(prototypes[first + i], x) * scale
-                if score > best[r] or (score == best[r] and first + i < winners[r]):
-                    best[r] = score
-                    winners[r] = first + i
+            slack += 1.5 * lane_error * (np.maximum(square - 2.0 * top, 0.0) + 2.0 * slack)
+        cut = (top - 1.1 * slack - 8.0 * n * float(limits.tiny)).astype(X.dtype)
+        possible = products >= cut[:, np.newaxis]
+        unsure = np.flatnonzero(np.count_nonzero(possible, axis=1) > 1)
+        if len(unsure):
+            some = np.flatnonzero(possible[unsure].any(axis=0))
+            won[unsure] = some[_exact(rows[unsure], rivals[some], by_distance, epsilon)]
+        won[:] = units[won]
+
+    rows_at_once = max(1, min(SLAB_ROWS, MOST_PRODUCTS // len(rivals)))
+    in_slabs(job, len(X), len(X) * rivals.size, rows_at_once)
+
+
+def _exact(X: FloatArray, prototypes: FloatArray, by_distance: bool, epsilon: float) -> IntArray:
+    """Return the winner of every row by the sums of the kernels."""
+    winners, competes = np.empty(len(X), np.int64), np.ones(len(prototypes), np.bool_)
+    if by_distance:
+        competition.nearest(X, prototypes, competes, 2.0, winners)
+    else:
+        competition.most_similar(X, prototypes, competes, epsilon, winners)
+    return winners

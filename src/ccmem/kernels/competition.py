@@ -12,7 +12,7 @@ import numpy as np
 
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.lanes import ABSOLUTE, MINIMUM, PRODUCT, ROWS, SQUARE, pair_sum, prefetch_row, row_sums
+from ccmem.kernels.lanes import ABSOLUTE, MINIMUM, PRODUCT, ROWS, SQUARE, pair_sum, row_sums
 from ccmem.kernels.lanes import LANES as LANES
 
 dot = pair_sum(*PRODUCT)
@@ -46,15 +46,12 @@ def dots_and_square(
 ) -> float:
     """Compute :func:`dots` with a row of ``X`` and the row's squared length in the same pass.
 
-    Alternating the direction (``backwards``) reuses the prototypes read last while they are in the nearest cache. The
-    next row of ``X`` is prefetched.
+    Alternating the direction (``backwards``) reuses the prototypes read last while they are in the nearest cache.
     """
     x = X[row]
     passes = (stop - start) // ROWS
-    share = x.shape[0] // max(passes, 1) + 1
     square = 0.0 if passes else dot(x, x)
     for n in range(passes):
-        prefetch_row(X, row + 1, n * share, (n + 1) * share)
         k = ROWS * (passes - 1 - n if backwards else n)
         if n == 0:
             out[k], out[k + 1], out[k + 2], out[k + 3], out[k + 4], square = _dots_and_square(prototypes, start + k, x)
@@ -87,16 +84,9 @@ def distance_power(a: FloatArray, b: FloatArray, p: float) -> float:
 
 @kernel_in_place
 def distance_powers(prototypes: FloatArray, n: int, X: FloatArray, row: int, p: float, out: FloatArray) -> None:
-    """Set ``out[i]`` to the :func:`distance_power` of a row of ``X`` to prototype ``i`` for the first ``n`` prototypes.
-
-    The next row of ``X`` is prefetched.
-    """
-    x = X[row]
-    share = x.shape[0] // max(n // ROWS, 1) + 1
-    i = column = 0
+    """Set ``out`` to the :func:`distance_power` of a row of ``X`` to each of the first ``n`` prototypes."""
+    x, i = X[row], 0
     while i + ROWS <= n and (p == 2.0 or p == 1.0):
-        prefetch_row(X, row + 1, column, column + share)
-        column += share
         if p == 2.0:
             out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = _squared_distances(prototypes, i, x)
         else:

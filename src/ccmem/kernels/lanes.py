@@ -82,9 +82,9 @@ class _Pass:
         load = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(load, [self._at(data), _I32(self._align), self.mask, self.zero])
 
-    def fold(self, lanes: Any, combine: Callable[[Any, Any], Any] | None = None) -> Any:
-        """Fold the 32 lanes in halves, by default to their sum, as a double."""
-        total = fold(self.builder, lanes, combine or self.builder.fadd)
+    def fold(self, lanes: Any) -> Any:
+        """Fold the 32 lanes in halves to their sum, as a double."""
+        total = fold(self.builder, lanes, self.builder.fadd)
         return total if self.dtype is types.float64 else self.builder.fpext(total, ir.DoubleType())
 
     @property
@@ -116,21 +116,8 @@ def _array(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value)
 
 
-def _of_two_vectors(emit: Callable[..., Any], in_python: Callable[..., float]) -> Any:
-    """Return a kernel function ``f(a, b) -> float`` of two contiguous vectors of one type."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def function(typing_context: Any, a: Any, b: Any) -> Any:
-        if a != b or a.ndim != 1 or a.layout != "C":
-            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
-        return types.float64(a, b), emit
-
-    function.in_python = in_python
-    return function
-
-
 def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
-    """Return a kernel function ``f(a, b) -> float`` that sums ``term`` over two vectors."""
+    """Return a kernel function ``f(a, b) -> float`` that sums ``term`` over two contiguous vectors of one type."""
     if not JIT_ENABLED:
         return np.errstate(over="ignore", invalid="ignore")(in_python)  # compiled sums do not warn either
 
@@ -139,7 +126,14 @@ def pair_sum(term: Term, in_python: Callable[..., float]) -> Any:
         size = cgutils.unpack_tuple(builder, a.shape, 1)[0]
         return _emit_sums(context, builder, term, signature.args[0].dtype, [a.data], b.data, size)[0]
 
-    return _of_two_vectors(emit, in_python)
+    @intrinsic  # type: ignore[untyped-decorator]
+    def lane_sum(typing_context: Any, a: Any, b: Any) -> Any:
+        if a != b or a.ndim != 1 or a.layout != "C":
+            raise TypeError(f"two contiguous vectors of one type are needed, got {a} and {b}")
+        return types.float64(a, b), emit
+
+    lane_sum.in_python = in_python
+    return lane_sum
 
 
 def row_sums(term: Term, in_python: Callable[..., float], with_x: bool = False) -> Any:
@@ -178,65 +172,6 @@ def broadcast(builder: Any, value: Any, vector: Any) -> Any:
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, _I32(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
-
-
-def _emit_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    a, b = (_array(context, builder, t, v) for t, v in zip(signature.args, arguments, strict=True))
-    work = _Pass(context, builder, signature.args[0].dtype, cgutils.unpack_tuple(builder, a.shape, 1)[0])
-    least = ir.Constant(work.vector, [float("-inf")] * LANES)
-    lanes = cgutils.alloca_once_value(builder, least)
-
-    def larger(x: Any, y: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
-
-    def step() -> None:
-        total = builder.fadd(work.load(a.data), work.load(b.data))
-        if work.mask is not None:
-            total = builder.select(work.mask, total, least)
-        builder.store(larger(total, builder.load(lanes)), lanes)
-
-    work.run(step)
-    return work.fold(builder.load(lanes), larger)
-
-
-def _largest_in_python(a: FloatArray, b: FloatArray) -> float:
-    return float((a + b).max(initial=-np.inf))
-
-
-largest_sum = _of_two_vectors(_emit_largest, _largest_in_python) if JIT_ENABLED else _largest_in_python
-"""``largest_sum(a, b)``: the largest a[i] + b[i]; NaN is not allowed."""
-
-
-_LINE = 64
-
-
-def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    matrix = _array(context, builder, signature.args[0], arguments[0])
-    width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
-    row = builder.gep(matrix.data, [builder.mul(arguments[1], width)])
-    byte = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    step = _I64(_LINE * 8 // signature.args[0].dtype.bitwidth)
-    with cgutils.for_range_slice(builder, arguments[2], arguments[3], step, intp=_I64) as (column, _):
-        line = builder.bitcast(builder.gep(row, [column]), byte)
-        builder.call(prefetch, [line, _I32(0), _I32(2), _I32(1)])  # for reading, into the second-level cache, as data
-    return context.get_dummy_value()
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typing_context: Any, matrix: Any, row: Any, start: Any, stop: Any) -> Any:
-    if matrix.ndim != 2 or matrix.layout != "C":
-        raise TypeError(f"a contiguous matrix is needed, got {matrix}")
-    return types.void(matrix, types.int64, types.int64, types.int64), _emit_prefetch
-
-
-_prefetch.in_python = lambda matrix, row, start, stop: None
-prefetch_row = _prefetch if JIT_ENABLED else _prefetch.in_python
-"""``prefetch_row(matrix, row, start, stop)``: prefetch columns of a row that is needed soon.
-
-Harmless beyond the end of the matrix. Only a few lines at a time: the processor's queue is short.
-"""
 
 
 def _product(builder: Any, x: Any, y: Any) -> Any:

@@ -5,14 +5,9 @@ from __future__ import annotations
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import dot
 from ccmem.kernels.jit import kernel_in_place
-from ccmem.kernels.lanes import prefetch_row
 
 SAFE_SQUARED_NORM = 0.99e30
 """Squared-norm bound: a vector below it holds no NaN, no infinity and no magnitude above 1e15."""
-
-
-_FETCH_AHEAD = 4096
-"""Prefetch distance of the range check, in numbers."""
 
 
 @kernel_in_place
@@ -24,9 +19,7 @@ def sum_of_squares(x: FloatArray) -> float:
 @kernel_in_place
 def first_suspect(X: FloatArray) -> int:
     """Return the index of the first row that may hold an invalid number; the number of rows if there is none."""
-    ahead = 1 + _FETCH_AHEAD // X.shape[1]
     for r in range(X.shape[0]):
-        prefetch_row(X, r + ahead, 0, X.shape[1])
         if not dot(X[r], X[r]) < SAFE_SQUARED_NORM:  # also true for NaN
             return r
     return X.shape[0]
