@@ -50,7 +50,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/io/streams", "tests/io/real_files", "tests/app/commands", "tests/app/test_learner.py"),
     ),
     "readout": (
-        ("kernels.votes", "kernels.discriminant", "kernels.neighbours", "readout._classifier",
+        ("kernels.votes", "kernels.discriminant", "kernels.neighbours", "base.classifier",
          "readout._estimator", "readout._evidence", "readout._following", "readout._kernels", "readout._optimizers",
          "readout._reject", "readout._saved", "readout._sums", "readout._vector", "readout._voting",
          "readout.discriminant", "readout.gated", "readout.metric", "readout.mlp", "readout.modal",

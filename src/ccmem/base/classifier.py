@@ -15,6 +15,37 @@ from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, c
 from ccmem.core.typing import FloatArray, IntArray
 
 
+class OnMemory:
+    """Base of estimators on top of a memory: they have its columns, and its listeners are theirs."""
+
+    memory_: Any
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of ``X``."""
+        return int(self._fitted_memory().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of ``X``, if they had any."""
+        return self._fitted_memory().feature_names_in_
+
+    def _fitted_memory(self) -> Any:
+        self._require_start(AttributeError)  # type: ignore[attr-defined]
+        return self.memory_
+
+    def _check_one(self, x: Any) -> FloatArray | None:
+        """Return ``x`` as a row without copying, or None if it needs conversion."""
+        row: FloatArray | None = self.memory_._check_one(x)
+        return row
+
+    def _notify(self) -> None:
+        self.memory_._notify()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "memory_")
+
+
 class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier around ``_teach``, which learns a chunk, and ``_learn_row``, which learns one validated row."""
 

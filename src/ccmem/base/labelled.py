@@ -6,36 +6,24 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ccmem.base.estimator import SavedEstimator, Summarised
+from ccmem.base.classifier import OnlineClassifier, OnMemory
+from ccmem.base.estimator import Summarised
 from ccmem.base.storage import check_names, check_vector
 from ccmem.core.codes import UNLABELED
 from ccmem.core.labels import check_labels, encode_labels, sorted_union
 from ccmem.core.locking import learning, reading, share_guard
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
+from ccmem.core.sklearn import BaseEstimator
 from ccmem.core.typing import FloatArray, IntArray
 
 
-class LabelledUnits(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelledUnits(OnMemory, Summarised, OnlineClassifier):
     """Classifier over a memory with an array ``labels`` of codes in its state and a method ``_learn_labelled``.
 
     New classes may appear at any time. A row without a label (None or NaN) is counted, but not learned.
     """
 
     _memory_type: ClassVar[type[Any]]
-    memory_: Any
-
-    @learning
-    def fit(self, X: Any, y: Any) -> Self:
-        """Reset, then learn the rows of ``X`` and their labels in order."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__}.fit requires y to be passed, but the target y is None")
-        fresh = clone(self)
-        fresh._teach(X, y)
-        if not len(fresh.classes_):
-            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        self.memory_, self._labels = fresh.memory_, fresh._labels
-        share_guard(self, self.memory_)
-        return self
+    unlabeled = None
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
@@ -46,10 +34,12 @@ class LabelledUnits(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):
     @learning
     def learn_one(self, x: Any, y: Any = None) -> int:
         """Learn one sample; return the unit that learned it, or -1 if none did (always without a label)."""
-        labels = None if y is None else np.array([y], dtype=object if isinstance(y, str) else None)
-        return int(self._teach(np.asarray(x).reshape(1, -1), labels)[0])
+        return int(self._learn_one(x, y))
 
-    def _teach(self, X: Any, y: Any) -> IntArray:
+    def _check_one(self, x: Any) -> None:
+        """Return None: every row takes the way of a chunk."""
+
+    def _teach(self, X: Any, y: Any, classes: Any = None) -> IntArray:
         """Learn a chunk, or raise and leave the state unchanged."""
         memory = getattr(self, "memory_", None) or self._memory_type()
         memory.set_params(**{name: getattr(self, name) for name in self._rules})
@@ -83,20 +73,10 @@ class LabelledUnits(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):
     def _labels_of(self, units: Any) -> Any:
         return self._labels[self.memory_._state.labels[units]]
 
-    def _taught(self, error: type[Exception] = NotFittedError) -> Any:
+    def _taught(self) -> Any:
         """Return the memory; raise if nothing has been learned yet."""
-        self._require_start(error)
+        self._require_start()
         return self.memory_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of ``X``."""
-        return int(self._taught(AttributeError).n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the columns of ``X``, if they had any."""
-        return self._taught(AttributeError).feature_names_in_
 
     @property
     def n_floats_(self) -> int:
@@ -128,9 +108,6 @@ class LabelledUnits(SavedEstimator, Summarised, ClassifierMixin, BaseEstimator):
     def _widen(self, n_features: int) -> None:
         """Add columns; see :meth:`ccmem.base.memory.CompetitiveMemory._widen`."""
         self.memory_._widen(n_features)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "memory_")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         BaseEstimator.__setstate__(self, state)

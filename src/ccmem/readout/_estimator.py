@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.base.classifier import CountingClassifier
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, choice, integer, number
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._kernels import learn, predict_rows, work_of
 from ccmem.readout.network import (
     ACTIVATIONS,

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.base.classifier import OnlineClassifier
 from ccmem.base.estimator import Summarised
 from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.locking import reading
 from ccmem.core.state import UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels.votes import find_voters, weigh_votes
-from ccmem.readout._classifier import OnlineClassifier
 from ccmem.readout._evidence import COMPARED, SEEN, Evidence
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout.metric import SharedMetric

@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.base.classifier import CountingClassifier
 from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
@@ -44,7 +45,6 @@ from ccmem.core.undo import arrays_in, undone_on_error
 from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import AUTO, COUNTS, EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
-from ccmem.readout._classifier import CountingClassifier
 from ccmem.readout._following import Following
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout._saved import check_classes

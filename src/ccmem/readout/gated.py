@@ -42,6 +42,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ccmem.base.classifier import OnMemory
 from ccmem.base.memory import REJECTED, seeded_clone
 from ccmem.core.allocation import grown
 from ccmem.core.labels import UNLABELED
@@ -89,7 +90,7 @@ def one_or_one_per_layer() -> Rule:
     return either(integer(1), (test, "one such number per hidden layer"))
 
 
-class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
+class GatedMLP(MetaEstimatorMixin, OnMemory, OnlineNetwork):  # type: ignore[misc]
     """CCM-MLP: a perceptron with a separate sub-network for every block of a memory.
 
     Parameters
@@ -168,9 +169,6 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
         self.memory_._check_unchanged()
         return int(self._learn_rows(row, self._output_unit(code))[0])
 
-    def _check_one(self, x: Any) -> FloatArray | None:
-        return self.memory_._check_one(x)
-
     @reading
     def predict_pool(self, X: Any) -> Any:
         """Return the most probable label of every row of a pool that belongs to one task, as in the paper's tests."""
@@ -195,18 +193,6 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             np.put_along_axis(matrix, units, True, axis=1)
             matrices.append(matrix[:, :size])
         return matrices
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of ``X``."""
-        self._require_start(AttributeError)
-        return int(self.memory_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the columns of ``X``, if they had any."""
-        self._require_start(AttributeError)
-        return self.memory_.feature_names_in_
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -239,9 +225,6 @@ class GatedMLP(MetaEstimatorMixin, OnlineNetwork):  # type: ignore[misc]
             self._run(part, own if self.learn == "all" else np.where(rejected, UNLABELED, own), blocks, start)
             taught.append(np.where(rejected, REJECTED, blocks))
         return np.concatenate(taught)
-
-    def _notify(self) -> None:
-        self.memory_._notify()
 
     @learning
     def _widen(self, n_features: int) -> None:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ccmem.base.classifier import OnMemory
 from ccmem.base.memory import ChunkResult, CompetitiveMemory, seeded_clone
 from ccmem.base.times import split_times
 from ccmem.core.allocation import aligned, grown
@@ -36,7 +37,7 @@ from ccmem.readout._saved import check_classes, fitting_votes
 from ccmem.readout._voting import VotingPredictions
 
 
-class ModalClassifier(MetaEstimatorMixin, VotingPredictions):  # type: ignore[misc]
+class ModalClassifier(MetaEstimatorMixin, OnMemory, VotingPredictions):  # type: ignore[misc]
     """Classifier on top of a memory: majority label of the best matching unit.
 
     New classes may appear at any time, and labels may be missing: a missing label (``None`` or NaN, or the value of
@@ -174,25 +175,7 @@ class ModalClassifier(MetaEstimatorMixin, VotingPredictions):  # type: ignore[mi
         self._require_start()
         return list(getattr(self.memory_, "events_", ()))
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of ``X``."""
-        self._require_start(AttributeError)
-        return int(self.memory_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the columns of ``X``, if they had any."""
-        self._require_start(AttributeError)
-        return self.memory_.feature_names_in_
-
     # ---------------------------------------------------------------------------------------------------------------
-
-    def _notify(self) -> None:
-        self.memory_._notify()
-
-    def _check_one(self, x: Any) -> FloatArray | None:
-        return self.memory_._check_one(x)
 
     def _teach(self, X: Any, y: Any, classes: Any, times: Any = None) -> IntArray:
         """Learn a chunk, or raise and leave the state unchanged; return the winner of every row."""
@@ -360,6 +343,3 @@ class ModalClassifier(MetaEstimatorMixin, VotingPredictions):  # type: ignore[mi
         super().__setstate__(state)
         if hasattr(self, "_votes"):  # an unpickled array may be a read-only memory map, but learning writes to it
             self._votes, self._made = aligned(self._votes), None
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "memory_")

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ccmem import registry
+from ccmem.base.classifier import OnMemory
 from ccmem.base.estimator import SavedEstimator, Summarised
 from ccmem.base.memory import seeded_clone
 from ccmem.core.labels import _is_missing
@@ -43,7 +44,7 @@ def _has_probabilities(owner: Gated) -> bool:
     return hasattr(inner, "predict_proba") or hasattr(inner, "predict_proba_one")
 
 
-class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class Gated(OnMemory, SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier or regressor with a separate copy for every block of a memory.
 
     Parameters
@@ -234,12 +235,6 @@ class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # t
         self._require_start(AttributeError)
         return np.array(self._classes, dtype=object if any(isinstance(label, str) for label in self._classes) else None)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of ``X``."""
-        self._require_start(AttributeError)
-        return int(self.memory_.n_features_in_)
-
     def _inner(self) -> Any:
         return DiscriminantClassifier() if self.estimator is None else self.estimator
 
@@ -253,9 +248,6 @@ class Gated(SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstimator):  # t
                 "(scikit-learn, ccmem) or learn_one (River)"
             )
         return seeded_clone(memory, None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "memory_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
