@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
+from ccmem.base.matching import blas_on_one_thread
 from ccmem.base.normalised import EMPTY, share_unit
 from ccmem.core.codes import UNLABELED
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import EQUAL, PSEUDO_COUNT
 from ccmem.readout._saved import checked_arrays
-from ccmem.readout.packed import add_products, diagonal, factor_covariance, on_one_thread, packed_zeros, solved
+from ccmem.readout.packed import add_products, diagonal, factor_covariance, packed_zeros, solved
 
 SEEN, TAUGHT, WAITING, SCORED_AT = range(4)
 """Indices into ``counters``: rows seen, rows with a label, rows in the buffer, TAUGHT when rows were last scored."""
@@ -116,7 +117,7 @@ class Sums(NamedTuple):
             counters[TAUGHT] += len(now)
             done += len(now)
             if len(due) or counters[WAITING] == len(self.buffer):
-                with on_one_thread():
+                with blas_on_one_thread():
                     enough = counters[WAITING] >= _ENOUGH * len(self.buffer)
                     if enough and counters[TAUGHT] >= _SCORE_AFTER * counters[SCORED_AT] + len(self.buffer):
                         self._calibrate(settings)
@@ -190,7 +191,7 @@ class Sums(NamedTuple):
         key = settings, len(self.counts), self.counters[TAUGHT] - self.counters[WAITING]
         kept: Any = made[0] if made else (None, None)
         if kept[0] != key:
-            with on_one_thread():
+            with blas_on_one_thread():
                 kept = key, make_rule(self.copied(with_buffer=False), settings.own_share, settings.ridge)
             made[:] = [kept]  # one assignment, because other threads may read meanwhile
         return np.asarray(kept[1].scores(rows))
@@ -284,7 +285,7 @@ class Rule(NamedTuple):
     def _products(self, rows: FloatArray) -> FloatArray:
         if len(rows) * self.weights.size < _SMALL:
             return np.asarray(np.einsum("rd,kd->rk", rows, self.weights))
-        with on_one_thread():
+        with blas_on_one_thread():
             return rows @ self.weights.T
 
 

@@ -175,18 +175,14 @@ class VotingPredictions(Summarised, OnlineClassifier):
         prototypes = memory._state.prototypes[: memory._state.counters[UNITS]]
         weighed, best = np.empty((len(rows), votes.shape[1])), np.empty(len(rows), np.int64)
         far, scores = np.empty(len(rows)), np.empty((len(rows), len(prototypes)), rows.dtype)
-        whole: BoolArray = np.zeros(len(rows), np.bool_)
-        if self._uses_shared() if shared is None else shared:
-            whole[:] = np.isfinite(rows).all(axis=1)
-            made = self._made or SharedMetric.of(
+        whole = np.isfinite(rows).all(axis=1) if (self._uses_shared() if shared is None else shared) else None
+        if whole is None or not whole.all():  # the memory itself compares rows with gaps
+            memory._score(rows, prototypes, scores)
+        if whole is not None and whole.any():
+            self._made = self._made or SharedMetric.of(
                 memory._coordinates(prototypes), votes[: len(prototypes)], memory._by_distance
             )
-            self._made = made
-            scores[whole] = made.scores(memory._coordinates(rows[whole]))
-        if not whole.all():
-            rest = np.empty((len(rows) - np.count_nonzero(whole), len(prototypes)), rows.dtype)
-            memory._score(rows[~whole], prototypes, rest)
-            scores[~whole] = rest
+            scores[whole] = self._made.scores(memory._coordinates(rows[whole]))
         if not weigh_votes(
             scores, memory._by_distance, memory._sharpness, votes, self.balanced, self._k(), weighed, best, far
         ):

@@ -23,8 +23,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ccmem.base.matching import blas_on_one_thread
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.readout.packed import on_one_thread
 
 RIDGE = 2.0
 """Part of C that is the same in all directions, relative to B. Validation on CIFAR-10 features: .844, .8455, .843 for
@@ -55,7 +55,7 @@ class SharedMetric(NamedTuple):
         # B = units' K units with K = S' S, so B = D' D with D = S units
         K = np.diag(sizes) - (counts / np.maximum(counts.sum(axis=0), 1.0)) @ counts.T
         K[np.diag_indices(len(K))] += 1e-9 * max(sizes.max(initial=0.0), 1.0)  # K has rank units - classes
-        with on_one_thread():
+        with blas_on_one_thread():
             D = np.linalg.cholesky(K / total).T.astype(np.float32) @ units
             ridge = max(RIDGE * float((D * D).sum()) / units.shape[1], _TINY)
             small = np.linalg.cholesky(np.eye(len(D)) + (D @ D.T).astype(np.float64) / ridge)
@@ -66,7 +66,7 @@ class SharedMetric(NamedTuple):
     def scores(self, rows: FloatArray) -> FloatArray:
         """Return the cosine or the distance of every row to every unit."""
         x = _unit_rows(rows, self.by_distance) - self.centre
-        with on_one_thread():
+        with blas_on_one_thread():
             x_half = x @ self.half.T
             products = x @ self.units.T - x_half @ self.units_half.T
         lengths = _lengths(x, x_half)[:, np.newaxis]

@@ -6,14 +6,11 @@ All arrays have single precision. The BLAS runs on one thread, because these mat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-from ccmem.base.matching import blas_on_one_thread
 from ccmem.core.typing import FloatArray, IntArray
 
 _FORM: dict[str, Any] = {"uplo": b"L", "transr": b"N"}
@@ -22,13 +19,6 @@ _ROUNDING = 1e-6
 
 _NO_SPREAD, _CONSTANT = 1e-14, 1e-4
 """Variance that may be rounding, and the variance that replaces it, relative to the squared magnitude of the column."""
-
-
-@contextmanager
-def on_one_thread() -> Iterator[None]:
-    """Limit the BLAS to one thread."""
-    with blas_on_one_thread():
-        yield
 
 
 def packed_zeros(n: int) -> FloatArray:
