@@ -127,23 +127,12 @@ def unit_scale(x: FloatArray, epsilon: float) -> float:
 
 @kernel_in_place
 def lowest(scores: FloatArray, n: int) -> int:
-    """Return the index of the smallest of the first ``n`` scores; ties go to the lowest index, -1 if there are none.
-
-    Four scores at a time without branches, because branches on the position of the minimum would be mispredicted.
-    """
-    a = b = c = d = np.inf
-    i = 0
-    while i + 4 <= n:
-        a, b, c, d = min(a, scores[i]), min(b, scores[i + 1]), min(c, scores[i + 2]), min(d, scores[i + 3])
-        i += 4
-    while i < n:
-        a = min(a, scores[i])
-        i += 1
-    least = min(min(a, b), min(c, d))
-    for i in range(n):
-        if scores[i] == least:
-            return i
-    return -1
+    """Return the index of the smallest of the first ``n`` scores; ties go to the lowest index, -1 if there are none."""
+    best = min(n, 1) - 1
+    for i in range(1, n):
+        if scores[i] < scores[best]:
+            best = i
+    return best
 
 
 @kernel_in_place
@@ -167,19 +156,11 @@ def all_below(units: IntArray, m: int, n: int) -> bool:
 @kernel_in_place
 def highest(scores: FloatArray, n: int) -> int:
     """Return the index of the largest of the first ``n`` scores; ties go to the lowest index, -1 if there are none."""
-    a = b = c = d = -np.inf
-    i = 0
-    while i + 4 <= n:
-        a, b, c, d = max(a, scores[i]), max(b, scores[i + 1]), max(c, scores[i + 2]), max(d, scores[i + 3])
-        i += 4
-    while i < n:
-        a = max(a, scores[i])
-        i += 1
-    most = max(max(a, b), max(c, d))
-    for i in range(n):
-        if scores[i] == most:
-            return i
-    return -1
+    best = min(n, 1) - 1
+    for i in range(1, n):
+        if scores[i] > scores[best]:
+            best = i
+    return best
 
 
 @kernel_in_place
