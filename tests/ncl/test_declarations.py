@@ -143,6 +143,8 @@ def test_the_docstring_lists_parameters_with_values_default_and_meaning():
 def test_sizes_may_be_positional():
     map_ = type("Own", (ncl.Model,), {"neighbourhood": ncl.grid, "parameters": ncl.GRID})(2, 3, topology="hexagonal")
     assert (map_.rows, map_.columns) == (2, 3)
+    with pytest.raises(TypeError, match="Own: got an unexpected keyword argument 'colums'; it has rows, columns, topo"):
+        type(map_)(colums=3)
     with pytest.raises(TypeError, match="too many positional"):
         type(map_)(2, 3, "hexagonal")
 

@@ -125,7 +125,10 @@ def _initialiser(defaults: dict[str, Any]) -> Callable[..., None]:
     """Return an ``__init__`` with these parameters: the first, and whole numbers that follow it, may be positional."""
 
     def initialise(self: Any, *first: Any, **given: Any) -> None:
-        values = signature.bind(self, *first, **given)
+        try:
+            values = signature.bind(self, *first, **given)
+        except TypeError as problem:
+            raise TypeError(f"{type(self).__name__}: {problem}; it has {', '.join(defaults)}") from None
         values.apply_defaults()
         self._assign(values.arguments)
 
