@@ -227,3 +227,12 @@ def test_with_fair_slots_a_matching_slot_with_fewer_wins_learns():
         memory._state.prototypes[:3] = near, far, none
         memory._state.wins[:3] = 100, 1, 0  # the last slot has the fewest wins, but does not match
         assert memory.learn_one(x) == slot
+
+
+def test_the_plain_reference_is_the_kernel():
+    X = np.abs(np.random.default_rng(0).normal(np.repeat(np.eye(4), 40, axis=0), 0.1))
+    memory = CCM(3, alarm_limit=3, recall_limit=2, commit_limit=2, random_state=0)
+    plain, compiled = memory.plain().partial_fit(X), memory.partial_fit(X)
+    assert compiled.n_blocks_ > 1
+    assert plain.events_ == compiled.events_
+    np.testing.assert_array_equal(plain.prototypes_, compiled.prototypes_)

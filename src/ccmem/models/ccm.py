@@ -131,9 +131,7 @@ def follow(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: i
 
 @ncl.competition(
     whole=True,
-    state={
-        "recalls": ncl.Array(lambda model, capacity: (capacity // model.n_slots,), np.int64)
-    },  # hits r of each block
+    state={"recalls": ncl.Array(lambda model, capacity: (capacity // model.n_slots,), np.int64)},
     scratch={
         "recalled_above": lambda model, capacity: float(
             model.vigilance if model.recall_vigilance is None else model.recall_vigilance
@@ -143,7 +141,7 @@ def follow(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: i
     hooks={"after": follow},
 )
 def search(state: Any, settings: Any, n: int) -> int:
-    """Select the slot of the current block that learns a sample, if there is one."""
+    """Select the slot of the current block that learns a sample, if there is one; ``state.recalls`` holds r."""
     h, n_slots, vigilance = settings.h, settings.n_slots, settings.vigilance
     start, wins = state.counters[POINTER] * n_slots, state.wins[state.counters[POINTER] * n_slots :]
     best = highest(h, n_slots)
