@@ -77,17 +77,48 @@ def test_kernel_equals_naive_twin_where_tasks_wander_move_and_return(seed):
 
 @long_streams
 @pytest.mark.parametrize("seed", [13, 15])
-def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_forgets_it(seed):
-    """No batch is a surprise; but it is far from where the block began, and where the first one is."""
-    noise = np.sqrt(1 - 0.8**2) * np.random.default_rng(seed).normal(size=(4000, 4))
+def test_a_return_that_creeps_back_is_noticed_and_the_block_of_the_fault_still_knows_it(seed):
+    """No batch is a surprise; but the stored block fits, and the block of the fault hardly learns the return."""
+    noise = np.sqrt(1 - 0.8**2) * np.random.default_rng(seed).normal(size=(5000, 4))
     X = np.zeros_like(noise)
     for t in range(len(X)):
         X[t] = 0.8 * X[t - 1] + noise[t]
     X[1500:2900, 1] += np.concatenate([np.full(1000, 3.0), np.linspace(3.0, 0.0, 400)])
+    X[4500:, 1] += 3.0
     memory = AdaptiveCCM(n_slots=2)
-    memory.partial_fit(X)
+    memory.partial_fit(X[:4500])
     assert memory.task_pointer_ == 0
-    assert abs(memory.block_levels_[1, 1] - 3.0) < 0.3
+    assert abs(memory.block_levels_[1, 1] - 3.0) < 0.4
+    memory.partial_fit(X[4500:])
+    assert [(event.kind, event.to_block) for event in memory.events_] == [
+        ("new_block", 1),
+        ("recall", 0),
+        ("recall", 1),
+    ]
+
+
+@long_streams
+@pytest.mark.parametrize("seed", range(3))
+def test_a_block_that_became_quiet_notices_smaller_shifts(seed):
+    spread = np.concatenate([np.full(3000, 3.0), np.geomspace(3.0, 0.3, 6000), np.full(3400, 0.3)])
+    X = np.random.default_rng(seed).normal(size=(12_400, 3)) * spread[:, np.newaxis]
+    X[12_000:, 0] += 0.9
+    memory = AdaptiveCCM(n_slots=2).partial_fit(X)
+    (event,) = memory.events_
+    assert 12_000 <= event.step < 12_200
+
+
+@pytest.mark.parametrize("overlap", [1, 32])
+def test_a_short_stream_is_tested_at_a_lower_threshold(overlap):
+    """One expected false alarm in 50 times as many samples as there are, until that is one in false_alarm_every."""
+    X = np.random.default_rng(0).normal(size=(6400, 2))
+    memory = AdaptiveCCM(n_slots=2, overlap=overlap, false_alarm_every=1e5)
+    for seen in range(160, 6401, 160):
+        memory.partial_fit(X[seen - 160 : seen])
+        expected = min(50 * seen / overlap, 1e5 / max(overlap, 16))
+        assert memory._state.scalars[names.THRESHOLD] == pytest.approx(np.log(expected))
+    assert expected == 1e5 / max(overlap, 16)
+    assert not memory.events_
 
 
 @long_streams
@@ -655,7 +686,7 @@ def test_comparing_the_nearest_of_many_blocks_decides_like_comparing_all(monkeyp
     rows = [centres[regime] + rng.normal(0, 0.3, (256, 4)) for regime in visits]
     found = []
     for most in (4, 1000):
-        monkeypatch.setattr("ccmem.models.adaptive.cold.MOST_COMPARED", most)
+        monkeypatch.setattr("ccmem.models.adaptive.fit.MOST_COMPARED", most)
         memory = AdaptiveCCM(n_slots=2)
         for chunk in rows:
             memory.partial_fit(chunk)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ccmem.models.adaptive import state as names
-from ccmem.models.adaptive.cold import decide, drift_scales, list_members
+from ccmem.models.adaptive.cold import decide, list_members
+from ccmem.models.adaptive.fit import drift_scales
 from ccmem.models.adaptive.hot import LEAST
 from naive import plain
 
@@ -58,7 +59,7 @@ class Naive:
     def freedom(self) -> Any:
         """Degrees of freedom of every feature: observations, discounted for the correlation of residuals."""
         q, s, n = self.q, self.state.stream, self.value("WATCHED")
-        one = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)[:, 0]
+        one = s[names.ONE : names.ONE + 2]
         left = np.maximum(s[names.RESIDUAL : names.RESIDUAL + 2], 0) * n / (n + q.prior_count) / np.maximum(one, 0.01)
         left = np.minimum(left, 0.95)
         return q.prior_count + min(n, q.stream_span) * (1 - left) / (1 + left)
@@ -78,7 +79,7 @@ class Naive:
             away = self.trimmed(x) / w
         own = np.stack([(window[:, 1] ** 2).sum(axis=0) / q.batch, window[:, 2].sum(axis=0)]) / w**2
         one = error + q.rounding * level**2 + TINY
-        variance = np.maximum(drift_scales(self.state, q)[:, i] * one * (1 + w / age), own)
+        variance = np.maximum(drift_scales(self.state, q)[i] * one * (1 + w / age), own)
         nu, tau = self.freedom(), 1 + q.prior_scale
         z2 = np.minimum(away**2 / variance, 1e12)
         return np.exp(np.minimum((nu + 1) / 2 * np.log((nu + z2) / (nu + z2 / tau)) - np.log(tau) / 2, 60.0))
@@ -129,21 +130,20 @@ class Naive:
         waiting, n, age = int(self.value("WAITING")), self.value("WATCHED"), self.value("AGE")
         error, level = self.noise()
         one = error + q.rounding * level**2 + TINY
-        drift = s[names.DRIFT : names.DRIFT + 6].reshape(2, 3, -1)
+        drift = {1: s[names.ONE : names.ONE + 2], 4: s[names.FOUR : names.FOUR + 2]}
         scales, spans = drift_scales(self.state, q), min(n + 1, q.stream_span)
         oldest, second, third = (self.ring[waiting - k][:2] - level for k in range(3))
-        weights = {w: self.phi(w) for w in (1, 2, 4)}
+        weights = {w: self.phi(w) for w in drift}
         cap, gain = q.cap * (1 + 1 / max(n, 1e-6)), np.where(error > 0, 1 / spans, 0.0)
-        for i in range(3):
-            w = 1 << i
+        for w, scale in drift.items():
             away = np.mean([b[:2] - level for b in self.ring[waiting - w : waiting]], axis=0)
             predicted = weights[w] * oldest
             away = away - np.where(away * predicted <= 0, 0.0, np.where(abs(predicted) < abs(away), predicted, away))
-            square = np.minimum(away**2 / (one * (1 + w / age)), cap * scales[:, i])
-            drift[:, i] += (square - drift[:, i]) * gain
+            square = np.minimum(away**2 / (one * (1 + w / age)), cap * scales[w // 2])
+            scale += (square - scale) * gain
             scales = drift_scales(self.state, q)  # those of longer windows are at least as large as white noise
         unit = one * (1 + 1 / age)
-        limit = 4 * np.sqrt(np.maximum(drift[:, 0], 1) * unit)
+        limit = 4 * np.sqrt(np.maximum(drift[1], 1) * unit)
         a, b = np.clip(oldest, -limit, limit), np.clip(second, -limit, limit)
         ends = [np.clip(y - weights[1] * x, -limit, limit) for x, y in ((oldest, second), (second, third))]
         for row, term in ((names.PRODUCT, a * b), (names.POWER, a * a), (names.RESIDUAL, ends[0] * ends[1])):
@@ -152,13 +152,11 @@ class Naive:
         levels, noise, sway = names.block_values(self.state, block)
         span, old = min(self.state.ages[block] + 1, q.block_span), self.ring[waiting]
         away = old[:2] - levels
-        expected = np.maximum(drift[:, 0], 1) * np.maximum(noise, 0) + sway
+        expected = np.maximum(drift[1], 1) * np.maximum(noise, 0) + sway
         sway += (np.minimum(away**2 * (1 - 1 / span), q.cap * expected) - sway) / span
         levels += away / span
         level += (old[:2] - level) / min(age + 1, q.reference_span)
-        if self.state.ages[block] < q.young:
-            s[names.HOME : names.HOME + 2] = levels
-        noise += (np.stack([old[1] ** 2 / q.batch, old[2]]) - noise) / span
+        noise += (np.stack([old[1] ** 2 / q.batch, old[2]]) - noise) / min(span, q.stream_span)
         self.state.ages[block] = span
         c[names.WATCHED] += 1
         c[names.AGE] += 1
@@ -211,9 +209,8 @@ class Naive:
     def begin(self) -> None:
         """Let the first batch of all be block 0."""
         s, new = self.state.stream, self.ring[0]
-        for row in (names.REFERENCE, names.HOME):
-            s[row : row + 2] = new[:2]
-        s[names.DRIFT : names.DRIFT + 6] = np.tile(0.5 ** np.arange(3), 2)[:, None]
+        s[names.REFERENCE : names.ONE] = new[:2]
+        s[names.ONE : names.FOUR], s[names.FOUR : names.PRODUCT] = 1.0, 0.25
         self.state.blocks[0] = [new[0], new[1], new[1] ** 2 / self.q.batch, new[2], 0 * new[0], 0 * new[0]]
         self.ring = [np.vstack([new[:2], new[2:]])] * names.RING
         self.state.counters[names.AGE], self.state.ages[0] = 1, 1.0
@@ -223,24 +220,26 @@ class Naive:
         q, c, scalars = self.q, self.state.counters, self.state.scalars
         n, waiting = self.value("WATCHED", "WAITING")
         most, mixtures = -np.inf, {}
+        threshold = min(q.threshold, max(np.log(q.early * c[0]), 1.0))
+        scalars[names.THRESHOLD] = threshold
         for i in range(4):
             w = 1 << i
             if waiting >= w - 1 and (w < names.RING or c[names.N_BATCHES] % 2 == 0):
                 evidence, mixtures[i] = self.evidence(i)
                 if n >= LEAST:
                     most = max(most, evidence)
-                    if w > 1 and evidence > q.threshold:
+                    if w > 1 and evidence > threshold:
                         scalars[names.EVIDENCE], c[names.WINDOW], c[names.FRESH] = evidence, w, w - 1
                         c[names.ALARM], c[names.DOUBT], c[names.STATUS] = (w - 1) * q.batch, 0, names.ALARMED
                         return
-        c[names.DOUBT] = most > q.threshold / 2
+        c[names.DOUBT] = most > threshold / 2
         if not c[names.DOUBT] or n > q.young:
             for i, mixture in mixtures.items():
                 self.calibrate(i, mixture)
         if waiting < (names.RING if n >= names.RING else names.RING // 2):
             c[names.WAITING] += 1
             return
-        if n >= names.RING and c[names.BLOCKS] > 1 and 3 in mixtures and evidence > q.threshold / 2:
+        if n >= names.RING and c[names.BLOCKS] > 1 and 3 in mixtures and evidence > threshold / 2:
             scalars[names.EVIDENCE], c[names.STATUS] = evidence, names.RETURNING
         self.learn()
 
@@ -369,10 +368,10 @@ def naive(X: Any, memory: Any) -> dict[str, Any]:
         elif (x.any() or twin.in_columns()) and not c[names.DOUBT]:
             winner = twin.place(x)
         winners.append(winner)
+        c[0] = t + 1
         if (t + 1) % batch == 0:
             rows = X[t + 1 - batch : t + 1].astype(float)
             twin.close(rows, X[max(t - batch, 0)].astype(float), t)
-        c[0] = t + 1
         twin.decide()
         c = twin.state.counters
     list_members(twin.state)

@@ -19,7 +19,8 @@ from ccmem.core.typing import FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY
 from ccmem.models.adaptive import state as s
 from ccmem.models.adaptive.bound import merge_cheapest
-from ccmem.models.adaptive.cold import fits, list_members
+from ccmem.models.adaptive.cold import list_members
+from ccmem.models.adaptive.fit import fits
 from ccmem.models.adaptive.model import AdaptiveCCM
 from ccmem.models.adaptive.start import begin_in_columns
 
@@ -140,7 +141,7 @@ def _against(state: Any, settings: Any, block: int) -> FloatArray:
     state.blocks[:, s.NOISE, silent] = -1.0  # says nothing about the others
     window = np.concatenate([level, np.maximum(error[1:], 0.0)])
     with np.errstate(over="ignore", invalid="ignore"):
-        return fits(state, settings, np.repeat(window[np.newaxis], s.RING, axis=0))[0]
+        return fits(state, settings, np.repeat(window[np.newaxis], s.RING, axis=0)).evidence
 
 
 def _pooled(one: FloatArray, age: float, other: FloatArray, other_age: float) -> FloatArray:

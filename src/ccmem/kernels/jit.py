@@ -255,6 +255,11 @@ def compiled_for(function: Function, *arguments: Any) -> Function:
     return function.compile(tuple(map(numba.typeof, arguments))) if isinstance(function, CPUDispatcher) else function
 
 
+def in_python(function: Function) -> Function:
+    """Return the Python function of a kernel: for scalars, once per decision, where compiling would take longer."""
+    return getattr(function, "py_func", function)
+
+
 def _count_functions(function: Callable[..., Any]) -> int:
     """Return the number of functions that a kernel is compiled from: itself and the parts it may call."""
     found, waiting = {function}, [function]

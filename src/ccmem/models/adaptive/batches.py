@@ -135,7 +135,7 @@ def row_of(age: int, latest: int) -> int:
 
 
 @kernel_in_place
-def columns_wait(gaps: FloatArray, drift: FloatArray, noise: FloatArray, full: bool, batch: int) -> int:
+def columns_wait(gaps: FloatArray, one: FloatArray, noise: FloatArray, full: bool, batch: int) -> int:
     """Return the status of the kernel if columns are lost or back in a full batch, or have their first one; or 0."""
     for j in range(noise.shape[0]):
         if gaps.shape[0] == 0 or not full:
@@ -144,6 +144,6 @@ def columns_wait(gaps: FloatArray, drift: FloatArray, noise: FloatArray, full: b
         elif gaps[s.LOST, j] > 0.0:
             if gaps[s.READINGS, j] > 0.0:
                 return s.LOSING
-        elif drift[j] > 0.0 and gaps[s.GAP, j] > s.LOST_AFTER * batch + 3.0 * gaps[s.LONGEST, j]:
+        elif one[j] > 0.0 and gaps[s.GAP, j] > s.LOST_AFTER * batch + 3.0 * gaps[s.LONGEST, j]:
             return s.LOSING
     return 0

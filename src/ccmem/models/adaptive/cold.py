@@ -1,14 +1,8 @@
-"""Once per alarm, in numpy: which block explains the batches since the alarm, where the change began, and what follows.
-
-The batches since the alarm are held against every block by :func:`ccmem.models.adaptive.windows.compare`:
-the block in use at its reference, a waiting block at its level. A block fits if its evidence is not positive; it does
-not fit if its evidence exceeds the threshold of an alarm.
-"""
+"""Once per alarm, in numpy: which block explains the batches since the alarm, where the change began, what follows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,23 +10,23 @@ import numpy as np
 from ccmem.core.allocation import grown
 from ccmem.core.codes import EVIDENCE_UNIT, NEW_BLOCK, RECALL
 from ccmem.core.state import JOURNALED, SEEN, UNITS
-from ccmem.core.typing import BoolArray, FloatArray
+from ccmem.core.typing import FloatArray
 from ccmem.models.adaptive import state as s
+from ccmem.models.adaptive.fit import (
+    SAME_LEVEL,
+    deviation,
+    drift_of,
+    drift_scales,
+    errors,
+    fits_nearest,
+    latest,
+    noise,
+    silent_columns,
+)
 from ccmem.models.adaptive.start import choose_coordinates, report_columns, start_columns
-from ccmem.models.adaptive.windows import TIE, compare
-
-NewLevel = Callable[[int], float]
-"""Evidence for a new level against that of a block, as a function of the block."""
 
 MOST_EVIDENCE = 50.0
 """Cap on reported evidence, in multiples of the threshold."""
-MOST_COMPARED = 64
-"""Number of blocks that are compared if there are more than twice as many: comparing all would take most of the time.
-"""
-_MOST_APART = 1e6
-"""Cap on the squared z-score of one feature in the rank of a block, so that one feature does not decide alone."""
-_SAME_LEVEL = 9.0
-"""Squared z-score beyond which a feature of a recalled block starts at its new level instead of a shrunken one."""
 
 
 def decide(state: Any, settings: Any) -> Any:
@@ -57,167 +51,38 @@ def decide(state: Any, settings: Any) -> Any:
 
 def _explain(state: Any, settings: Any) -> Any:
     """Find the block that explains the batches since the alarm, or begin one, or wait; return the state, as grown."""
-    fresh, own = int(state.counters[s.FRESH]), int(state.counters[s.POINTER])
+    fresh, own, threshold = int(state.counters[s.FRESH]), int(state.counters[s.POINTER]), state.scalars[s.THRESHOLD]
     batches = latest(state, min(fresh, s.RING))
     found, new = fits_nearest(state, settings, batches, own)
     best = int(np.argmin(found))
-    is_new = found[best] > settings.threshold or (best != own and new(best) > settings.threshold)
+    is_new = found[best] > threshold or (best != own and new[best] > threshold)
     is_full = bool(settings.max_units and state.counters[s.BLOCKS] >= settings.max_units)
     if best == own and (found[own] <= 0.0 or is_full):
         enter(state, settings, own, batches)
     elif (is_new and not is_full) or (best == own and fresh >= s.RING):
         state = _found(state, settings, batches)
-    elif fresh >= s.RING or (found[best] <= 0.0 and fresh >= settings.recall_after):
+    elif fresh >= s.RING or (found[best] <= 0.0 and fresh > settings.decide_after):
         _note(state, settings, RECALL, best)
         enter(state, settings, best, batches)
     return state
 
 
-def latest(state: Any, n: int) -> FloatArray:
-    """Return the latest ``n`` batches, newest first: mean, spread and error of the spread of every column."""
-    ring = state.stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)
-    batches: FloatArray = ring[(int(state.counters[s.LATEST]) - np.arange(n)) % s.RING]
-    return batches
-
-
-def errors(batches: FloatArray, settings: Any) -> FloatArray:
-    """Return the mean error variance of one batch, of means and of spreads."""
-    return np.stack([(batches[:, 1] ** 2).mean(axis=0) / settings.batch, batches[:, 2].mean(axis=0)])
-
-
-def drift_scales(state: Any, settings: Any) -> FloatArray:
-    """Return the drift scale of every feature and window, shrunk towards the expected: (2, windows, columns)."""
-    n = float(state.counters[s.WATCHED])
-    share, white = n / (n + settings.prior_count), 0.5 ** np.arange(s.WINDOWS)[:, None]
-    measured = state.stream[s.DRIFT : s.DRIFT + 2 * s.MEASURED].reshape(2, s.MEASURED, -1)
-    ratio = np.clip(measured[:, 2:] / np.maximum(measured[:, 1:2], s.TINY), 0.5, 1.0)
-    learned = np.maximum(np.concatenate([measured, ratio * measured[:, 2:]], axis=1), white * measured[:, :1])
-    return np.maximum(share * learned + (1.0 - share) * np.array(settings.expected)[:, :, None], white)
-
-
-def _window(n: int) -> int:
-    """Return the index of the longest window of at most ``n`` batches."""
-    return min(n.bit_length() - 1, s.WINDOWS - 1)
-
-
-def _drift_of(drift: FloatArray, n: int) -> FloatArray:
-    """Return the drift scale of the mean of ``n`` batches, between those of the windows around it."""
-    i = _window(n)
-    scale: FloatArray = drift[:, i] * (1 << i) / n
-    return np.maximum(scale, drift[:, min(i + 1, s.WINDOWS - 1)])
-
-
-def noise(state: Any, settings: Any, block: int) -> FloatArray:
-    """Return the error variance of one batch in a block, with that of rounding; shape (2, columns)."""
-    level, error, _ = s.block_values(state, block)
-    return np.maximum(error, 0.0) + settings.rounding * level**2 + s.TINY
-
-
-def silent_columns(state: Any, rows: int) -> BoolArray:
-    """Return which columns have had no reading for so many rows."""
-    return state.gaps[s.GAP] >= rows if len(state.gaps) else np.zeros(state.stream.shape[1], np.bool_)
-
-
-def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
-    """Return the results of :func:`fits`, with infinity for blocks that are too far away to be compared.
-
-    Blocks are ranked by the mean squared z-score of a window, with a variance that is easy to compute and at least that
-    of the comparison up to the error of a level.
-    """
-    blocks, n = int(state.counters[s.BLOCKS]), len(batches)
-    if blocks <= 2 * MOST_COMPARED:
-        return fits(state, settings, batches, own)
-    window = np.median(batches[:, :2], axis=0)  # an outlying batch decides nothing
-    known, ranks = ~silent_columns(state, n * settings.batch), np.empty(blocks)
-    drift, error = _drift_of(drift_scales(state, settings), n), errors(batches, settings) / n + s.TINY
-    for begin in range(0, blocks, MOST_COMPARED):
-        part = slice(begin, min(begin + MOST_COMPARED, blocks))
-        level, noise, sway = (state.blocks[part, row : row + 2] for row in (s.LEVEL, s.NOISE, s.SWAY))
-        z2 = (window - level) ** 2 / np.maximum(drift * (noise + settings.rounding * level**2) + sway, error)
-        there = (noise[:, :1] >= 0.0) & known
-        ranks[part] = np.minimum(z2, _MOST_APART).sum(axis=(1, 2), where=there) / np.maximum(there.sum(axis=(1, 2)), 1)
-    ranks[state.counters[s.POINTER]] = -1.0
-    some = np.sort(np.argpartition(ranks, MOST_COMPARED)[:MOST_COMPARED])
-    few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
-    few.counters[s.BLOCKS] = len(some)
-    found = np.full(blocks, math.inf)
-    found[some], new = fits(few, settings, batches, own if own < 0 else int(np.searchsorted(some, own)))
-    return found, lambda block: new(int(np.searchsorted(some, block)))
-
-
-def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> tuple[FloatArray, NewLevel]:
-    """Return two kinds of evidence that batches do not belong to a block.
-
-    First, for every block, that of a shift (:func:`ccmem.models.adaptive.windows.compare`); block ``own`` is at the
-    reference. Second, a function of a block: the evidence for a new level, which a block of large sway cannot escape.
-    """
-    blocks, watched = int(state.counters[s.BLOCKS]), float(state.counters[s.WATCHED])
-    found, z2, variance = np.empty(blocks), *np.empty((2, blocks, 2, batches.shape[2]))
-    stored, ages = state.blocks[:blocks], state.ages[:blocks]
-    silent = silent_columns(state, len(batches) * settings.batch)
-    compare(
-        found, z2, variance, batches, stored, ages, own, watched, silent, state.stream, state.scalars, state.scratch,
-        settings,
-    )  # fmt: skip
-
-    def new(block: int) -> float:
-        levels = stored[:, s.LEVEL : s.LEVEL + 2]
-        if own >= 0:
-            levels = levels.copy()
-            levels[own] = state.stream[s.REFERENCE : s.REFERENCE + 2]
-        nu = settings.prior_count + min(max(float(ages[block]), 1.0), watched)
-        ratio = _new_level(batches[:, :2].mean(axis=0), levels, variance, block, nu)
-        return float(np.where(z2[block] < 0.0, 0.0, ratio).sum())
-
-    return found, new
-
-
-def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, block: int, nu: float) -> FloatArray:
-    """Return the log likelihood ratio of a new level against that of a block, per feature.
-
-    The predictive density of a block is Student's t; a new level is drawn from the normal distribution of the levels of
-    all blocks. A block that varies as much as these levels explains nothing.
-    """
-    total, own = levels.var(axis=0) + variance.mean(axis=0), variance[block]
-    away = np.minimum((mean - levels.mean(axis=0)) ** 2 / total, _SAME_LEVEL)
-    known = np.log(own / total) + (nu + 1.0) * np.log1p((mean - levels[block]) ** 2 / (own * nu))
-    ratio: FloatArray = 0.5 * (known - away)
-    return ratio
-
-
-def _trimmed(batches: FloatArray, levels: FloatArray) -> FloatArray:
-    """Return the mean of a window, trimmed as :func:`ccmem.models.adaptive.windows.trimming` does.
-
-    Where both extremes are equally far and both sums are equally near to 0, it is the mean as it is.
-    """
-    away = np.sort(batches - levels, axis=0)
-    total, lower, low, high, higher = away.sum(axis=0), away[0], away[1], away[-2], away[-1]
-    down = np.where((high > 0.0) & (high >= -TIE * lower), high, 0.0) - higher
-    up = np.where((low < 0.0) & (-low >= TIE * higher), low, 0.0) - lower
-    balance, tie = higher + lower, (1.0 - TIE) * (higher - lower)
-    balance = np.where(abs(balance) <= tie, abs(total + up) - abs(total + down), balance)
-    gain = np.where(abs(balance) <= tie, 0.5 * (down + up), np.where(balance > 0.0, down, up))
-    mean: FloatArray = batches.mean(axis=0) + gain / len(batches)
-    return mean
-
-
 def enter(state: Any, settings: Any, block: int, batches: FloatArray) -> None:
     """Continue with a block: the reference lies between its level and the batches (James-Stein)."""
-    counters, stream, n = state.counters, state.stream, len(batches)
+    counters, n = state.counters, len(batches)
     level, error, _ = s.block_values(state, block)
-    drift, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
-    one, mean = noise(state, settings, block), _trimmed(batches[:, :2], level)
-    z2 = (mean - level) ** 2 / (_drift_of(drift, n) * one + np.maximum(drift[:, 0], 1.0) * one / age)
-    known = error[0] >= 0.0
-    average = float(np.minimum(z2[:, known], _SAME_LEVEL).mean()) if known.any() else 0.0
+    scales, age = drift_scales(state, settings), max(float(state.ages[block]), 1.0)
+    one, away = noise(state, settings, block), deviation(batches[:, :2], level)
+    z2 = away**2 / (drift_of(scales, n) * one + np.maximum(scales[0], 1.0) * one / age)
+    known, mean = error[0] >= 0.0, level + away
+    average = float(np.minimum(z2[:, known], SAME_LEVEL).mean()) if known.any() else 0.0
     share = max(0.0, 1.0 - 1.0 / max(average, 1e-9))
     silent = silent_columns(state, n * settings.batch)
-    reference = np.where(z2 > _SAME_LEVEL, mean, level + share * (mean - level))
+    reference = np.where(z2 > SAME_LEVEL, mean, level + share * away)
     reference = np.where(silent & known, level, np.where(known, reference, mean))
     _rebase(state, reference, n, settings.batch)
     active = known & ~silent
-    error += np.where(active, (errors(batches, settings) - error) * n / (n + age), 0.0)
-    stream[s.HOME : s.HOME + 2] = np.where(known, level, mean)
+    error += np.where(active, (errors(settings, batches) - error) * n / (n + age), 0.0)
     counters[s.AGE] = max(1, int(n + (1.0 - share) * min(age, settings.reference_span)))
     # a false alarm's batches are dropped
     counters[s.KEPT] = counters[s.WAITING] = n if block != counters[s.POINTER] else 0
@@ -237,14 +102,12 @@ def _found(state: Any, settings: Any, batches: FloatArray) -> Any:
         counters[s.BLOCKS] += 1
     mean = batches[:, :2].mean(axis=0)
     level, error, sway = s.block_values(state, block)
-    level[:], error[:] = mean, errors(batches, settings)
-    sway[:] = ((batches[:, :2] - mean) ** 2).mean(axis=0)
+    level[:], error[:], sway[:] = mean, errors(settings, batches), batches[:, :2].var(axis=0)
     state.ages[block] = n
     if len(state.gaps):
         silent = state.gaps[s.GAP] >= n * settings.batch
         level[:, silent], error[:, silent], sway[:, silent] = 0.0, -1.0, 0.0
     _rebase(state, mean, n, settings.batch)
-    state.stream[s.HOME : s.HOME + 2] = mean
     counters[s.AGE], counters[s.KEPT], counters[s.WAITING] = n, n, 0
     _use(state, settings, block)
     return state
@@ -260,7 +123,7 @@ def _rebase(state: Any, reference: FloatArray, n: int, batch: int) -> None:
             slot = stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)[(state.counters[s.LATEST] - age) % s.RING]
             slot[:] = batches[age % n]
             slot[:2, silent] = reference[:, silent]
-    stream[s.REFERENCE : s.REFERENCE + 2] = reference
+    stream[s.REFERENCE : s.ONE] = reference
 
 
 def _use(state: Any, settings: Any, block: int) -> None:
@@ -296,7 +159,7 @@ def list_members(state: Any) -> None:
 def _return(state: Any, settings: Any) -> None:
     """Recall a stored block if the latest batches fit one: a return takes half the evidence of an alarm.
 
-    The block in use has learned some of what follows the return; it returns to the level that it had when young.
+    What the block in use has learned of the return must not remain in its sway.
     """
     own, batches = int(state.counters[s.POINTER]), latest(state, s.RING)
     found, _ = fits_nearest(state, settings, batches, own)
@@ -304,9 +167,8 @@ def _return(state: Any, settings: Any) -> None:
     best = int(np.argmin(found))
     if found[best] > 0.0:
         return
-    level, _, sway = s.block_values(state, own)
-    level[:] = state.stream[s.HOME : s.HOME + 2]
-    np.minimum(sway, np.maximum(drift_scales(state, settings)[:, 0], 1.0) * noise(state, settings, own), out=sway)
+    _, _, sway = s.block_values(state, own)
+    np.minimum(sway, np.maximum(drift_scales(state, settings)[0], 1.0) * noise(state, settings, own), out=sway)
     state.counters[s.BEGAN] = max(0, state.counters[SEEN] - s.RING * settings.batch)
     state.counters[s.UNCERTAIN] = s.RING * settings.batch // 2
     _note(state, settings, RECALL, best)
@@ -319,11 +181,10 @@ def _onset(state: Any, settings: Any) -> tuple[int, int]:
     The batch before the first that is wholly new lies part of the way: so large is the part of its rows that are new.
     """
     n, counters = int(state.counters[s.WINDOW]), state.counters
-    batches = latest(state, s.RING)[:, :2]
-    reference = state.stream[s.REFERENCE : s.REFERENCE + 2]
+    batches, reference = latest(state, s.RING)[:, :2], state.stream[s.REFERENCE : s.ONE]
     one = noise(state, settings, int(counters[s.POINTER]))
     mean = batches[: max(n - 1, 1)].mean(axis=0)
-    z = np.abs(mean - reference) / np.sqrt(np.maximum(one, errors(latest(state, max(n - 1, 1)), settings)))
+    z = np.abs(mean - reference) / np.sqrt(np.maximum(one, errors(settings, latest(state, max(n - 1, 1)))))
     f, j = np.unravel_index(int(np.nanargmax(z)), z.shape)
     shift = mean[f, j] - reference[f, j]
     parts = (batches[:, f, j] - reference[f, j]) / (shift if shift else 1.0)
@@ -341,7 +202,7 @@ def _note(state: Any, settings: Any, kind: int, block: int) -> None:
     """Write a change to ``block`` into the journal: step, onset, uncertainty and evidence."""
     counters = state.counters
     seen = int(counters[SEEN])
-    evidence = min(float(state.scalars[s.EVIDENCE]) / settings.threshold, MOST_EVIDENCE)
+    evidence = min(float(state.scalars[s.EVIDENCE] / state.scalars[s.THRESHOLD]), MOST_EVIDENCE)
     line = state.journal[counters[JOURNALED]]
     line[:] = kind, seen - 1, counters[s.POINTER], block, seen - counters[s.BEGAN], counters[s.UNCERTAIN], 0
     line[6] = round(EVIDENCE_UNIT * max(evidence, 0.0))

@@ -10,6 +10,9 @@ class Constants(NamedTuple):
 
     batch: int = 16
     """Rows of a batch."""
+    early_budget: float = 50.0
+    """A stream of n samples that share no row is tested at one expected false alarm in this multiple of n samples,
+    until that is ``false_alarm_every``: a short stream may spend more of its false alarms early."""
     prior_scale: float = 50.0
     """Prior variance of a shift, in units of the error variance of a window (tau squared)."""
     prior_count: float = 5.0
@@ -20,11 +23,11 @@ class Constants(NamedTuple):
     reference_span: float = 64.0
     """Memory of the reference level that follows slow drift."""
     block_span: float = 640.0
-    """Memory of a block's levels, noise and sway."""
+    """Memory of a block's levels and sway."""
     stream_span: float = 100.0
-    """Memory of drift scales, correlations and the calibration of the mixture."""
+    """Memory of drift scales, correlations, noise and the calibration of the mixture."""
     young: float = 40.0
-    """Observations that a new block inherits from the stream at most; batches after which its home level is fixed."""
+    """Observations that a new block inherits from the stream at most."""
     moved: float = 0.02
     """Share of the squared distance from the window to the next nearest block by which a block may have moved."""
     mixture_prior: float = 0.02
@@ -32,9 +35,7 @@ class Constants(NamedTuple):
     mixture_scale: float = 1.5
     """Standard deviations at rest that make one unit of the mixture's evidence."""
     decide_after: int = 3
-    """Batches since an alarm that are needed to begin a new block or to dismiss the alarm."""
-    recall_after: int = 4
-    """Batches since an alarm that are needed to recall a block."""
+    """Batches since an alarm that are needed to begin a new block or to dismiss the alarm; a recall needs one more."""
     spacing: float = 0.25
     """A slot opens for a sample whose dissimilarity to all others exceeds this part of the block's scatter."""
     growth: float = 10.0

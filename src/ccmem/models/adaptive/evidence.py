@@ -15,7 +15,7 @@ from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive import state as s
 
-_LARGEST = 60.0
+LARGEST = 60.0
 """Cap on the log evidence of one feature, so that sums stay finite."""
 MOST = 1e12
 """Cap on a squared z-score: infinity / infinity would give NaN."""
@@ -28,7 +28,7 @@ _UNKNOWN = -1.0
 def bayes_factor(z2: float, nu: float, prior_scale: float) -> float:
     """Return the Bayes factor of a shift for a squared z-score with ``nu`` degrees of freedom."""
     ratio = (nu + z2) / (nu + z2 / (1.0 + prior_scale))
-    return math.exp(min(0.5 * (nu + 1.0) * math.log(ratio) - 0.5 * math.log(1.0 + prior_scale), _LARGEST))
+    return math.exp(min(0.5 * (nu + 1.0) * math.log(ratio) - 0.5 * math.log(1.0 + prior_scale), LARGEST))
 
 
 @kernel_apart

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.core.state import SEEN
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.jit import kernel_apart, kernel_in_place
 from ccmem.models.adaptive import state as s
@@ -82,7 +83,7 @@ def weigh(
         if i > 0:
             low, lower, high, higher = w.low[j] - shift, w.lower[j] - shift, w.high[j] - shift, w.higher[j] - shift
             mean += inverse * trimming(mean * n, low, lower, high, higher)
-        variance = drift_scale(i, x.one[k], x.two[k], x.four[k], t, prior) * w.unit[j] * longer
+        variance = drift_scale(i, x.one[k], x.four[k], t, prior) * w.unit[j] * longer
         w.z2[j] = min(mean * mean / max(variance, w.error[j] * inverse * inverse), MOST)
 
 
@@ -145,33 +146,30 @@ def clipped(x: float, limit: float) -> float:
 
 @kernel_apart
 def learn_feature(
-    f: Feature, oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray,
-    errors: FloatArray, settings: Any, n: float, age: float, own_age: float, squared: float,
+    f: Feature, oldest: FloatArray, first: FloatArray, second: FloatArray, third: FloatArray,
+    fourth: FloatArray, errors: FloatArray, settings: Any, n: float, age: float, own_age: float, squared: float,
     prior: tuple[float, float, float, float],
 ) -> None:  # fmt: skip
     """Learn the oldest batch: drift scales, correlations, reference, and level, noise and sway of the block.
 
-    Drift scales are learned from the 1, 2 and 4 batches after it. The cap is looser while n is small: white noise is
-    only a guess then. A change not noticed yet must not count as sway.
+    Drift scales are learned from the batch after it and from the four after it. The cap is looser while n is small:
+    white noise is only a guess then. A change not noticed yet must not count as sway.
     """
     t, cap = n / (n + settings.prior_count), settings.cap * (1.0 + 1.0 / max(n, 1e-6))
-    stream_span, own_span = min(n + 1.0, settings.stream_span), min(own_age + 1.0, settings.block_span)
+    stream_gain, own_span = 1.0 / min(n + 1.0, settings.stream_span), min(own_age + 1.0, settings.block_span)
+    noise_gain = 1.0 / min(own_span, settings.stream_span)
     reference_span = min(age + 1.0, settings.reference_span)
     for j in range(f.one.shape[0]):
         unit = max(f.noise[j], 0.0) + settings.rounding * f.reference[j] * f.reference[j] + s.TINY
-        gain = 1.0 / stream_span if f.noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
+        gain = stream_gain if f.noise[j] > 0.0 else 0.0  # a column that has been constant so far has no scale
         phi = min(max(f.product[j], 0.0) * t / max(f.power[j], s.TINY), MOST_CORRELATED)
         x, y, z = oldest[j] - f.reference[j], first[j] - f.reference[j], second[j] - f.reference[j]
         away = y - nearest(y, phi * x)
-        most = cap * drift_scale(0, f.one[j], 0.0, 0.0, t, prior[0])
+        most = cap * drift_scale(0, f.one[j], 0.0, t, prior[0])
         f.one[j] += (min(away * away / (unit * (1.0 + 1.0 / age)), most) - f.one[j]) * gain
-        away = 0.5 * (y + z)
-        away -= nearest(away, forecast(phi, 1) * x)
-        most = cap * drift_scale(1, f.one[j], f.two[j], 0.0, t, prior[1])
-        f.two[j] += (min(away * away / (unit * (1.0 + 2.0 / age)), most) - f.two[j]) * gain
         away = 0.25 * (y + z + third[j] - f.reference[j] + fourth[j] - f.reference[j])
         away -= nearest(away, forecast(phi, 2) * x)
-        most = cap * drift_scale(2, f.one[j], 0.0, f.four[j], t, prior[2])
+        most = cap * drift_scale(2, f.one[j], f.four[j], t, prior[2])
         f.four[j] += (min(away * away / (unit * (1.0 + 4.0 / age)), most) - f.four[j]) * gain
         unit *= 1.0 + 1.0 / age
         limit = _OUTLIER * math.sqrt(max(f.one[j], 1.0) * unit)
@@ -185,7 +183,7 @@ def learn_feature(
         f.level[j] += away / own_span
         f.reference[j] += (oldest[j] - f.reference[j]) / reference_span
         error = errors[j] * errors[j] * squared if squared > 0.0 else errors[j]
-        f.noise[j] += (error - f.noise[j]) / own_span if f.noise[j] >= 0.0 else 0.0
+        f.noise[j] += (error - f.noise[j]) * noise_gain if f.noise[j] >= 0.0 else 0.0
 
 
 @kernel_in_place
@@ -207,9 +205,6 @@ def learn_oldest(state: Any, settings: Any) -> None:
             stream[fourth + f], stream[row + 1 + f], settings, n, age, own_age, (1.0 - f) / settings.batch,
             settings.expected[f],
         )  # fmt: skip
-        if own_age < settings.young:
-            for j in range(stream.shape[1]):
-                stream[s.HOME + f, j] = block[s.LEVEL + f, j]
     state.ages[counters[s.POINTER]] = min(own_age + 1.0, settings.block_span)
     counters[s.WATCHED] += 1
     counters[s.AGE] += 1
@@ -219,8 +214,9 @@ def learn_oldest(state: Any, settings: Any) -> None:
 def judge(state: Any, settings: Any) -> None:
     """Test the windows that end with the newest batch; raise an alarm, or learn the oldest batch."""
     counters, scalars = state.counters, state.scalars
-    n, waiting, threshold = counters[s.WATCHED], counters[s.WAITING], settings.threshold
-    features = 2.0 * state.stream.shape[1]
+    n, waiting, features = counters[s.WATCHED], counters[s.WAITING], 2.0 * state.stream.shape[1]
+    threshold = min(settings.threshold, max(math.log(settings.early * counters[SEEN]), 1.0))
+    scalars[s.THRESHOLD] = threshold
     windows = 0
     while windows < s.WINDOWS and waiting >= (1 << windows) - 1:
         windows += 1
@@ -259,7 +255,7 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
     some_missing = missing is not None and gaps.shape[0] > 0
     if counters[s.ROWS] == settings.batch:
         if some_missing:
-            counters[s.STATUS] = columns_wait(gaps, stream[s.DRIFT], noise, True, settings.batch)
+            counters[s.STATUS] = columns_wait(gaps, stream[s.ONE], noise, True, settings.batch)
             if counters[s.STATUS] != 0:
                 return
         # the newest while an alarm is open, or the oldest
@@ -267,7 +263,7 @@ def close_batch(state: Any, settings: Any, missing: bool | None) -> None:
         finish(stream, gaps, state.scratch[0], missing, repeated, float(settings.batch))
         counters[s.ROWS] += 1
         if some_missing or counters[s.AGE] == 0:
-            counters[s.STATUS] = columns_wait(gaps, stream[s.DRIFT], noise, False, settings.batch)
+            counters[s.STATUS] = columns_wait(gaps, stream[s.ONE], noise, False, settings.batch)
             if counters[s.STATUS] != 0:
                 return
     counters[s.ROWS], counters[s.N_BATCHES] = 0, (counters[s.N_BATCHES] + 1) % s.RING

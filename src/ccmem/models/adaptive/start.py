@@ -49,11 +49,11 @@ def start_columns(state: Any, settings: Any) -> None:
     if len(state.gaps):
         new &= state.gaps[s.HAS_BATCH] > 0.0
     batch = stream[s.SUM : s.SUM + 3, new]
-    level[:, new] = stream[s.REFERENCE : s.REFERENCE + 2, new] = stream[s.HOME : s.HOME + 2, new] = batch[:2]
+    level[:, new] = stream[s.REFERENCE : s.ONE, new] = batch[:2]
     noise[:, new], sway[:, new] = (batch[1] ** 2 / settings.batch, batch[2]), 0.0
     stream[s.BATCHES : s.COLUMN_ROWS].reshape(s.RING, 3, -1)[:, :, new] = batch
-    unseen = new & (stream[s.DRIFT] == 0.0)  # the stream has never had one either
-    stream[s.DRIFT : s.PRODUCT].reshape(2, s.MEASURED, -1)[:, :, unseen] = 0.5 ** np.arange(s.MEASURED)[:, np.newaxis]
+    unseen = new & (stream[s.ONE] == 0.0)  # the stream has never had one either
+    stream[s.ONE : s.FOUR, unseen], stream[s.FOUR : s.PRODUCT, unseen] = 1.0, 0.25
     counters[s.AGE] = min(counters[s.AGE], 1)  # a reference of one batch
     counters[s.WATCHED] = min(counters[s.WATCHED], s.RING)  # and a noise of one batch
     unseen = new & (columns[VARIANCE] < 0.0)
@@ -67,7 +67,7 @@ def report_columns(state: Any, settings: Any) -> Any:
     gaps, counters, first = state.gaps, state.counters, int(state.counters[JOURNALED])
     back = (gaps[s.LOST] > 0.0) & (gaps[s.READINGS] > 0.0)
     limit = s.LOST_AFTER * settings.batch + 3.0 * gaps[s.LONGEST]
-    lost = (gaps[s.LOST] == 0.0) & (state.stream[s.DRIFT] > 0.0) & (gaps[s.GAP] > limit)
+    lost = (gaps[s.LOST] == 0.0) & (state.stream[s.ONE] > 0.0) & (gaps[s.GAP] > limit)
     some = np.flatnonzero(back | lost)
     if first + len(some) > len(state.journal):
         state = state._replace(journal=grown(state.journal, first + len(some)))

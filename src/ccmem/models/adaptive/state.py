@@ -18,13 +18,12 @@ WINDOWS = 4
 
 SUM, SQUARES, FOURTHS, BEFORE = range(4)
 """Rows of ``stream``: sums of the batch being filled (deviations from the reference, squared steps and their squares),
-and the last reading."""
-MEASURED = 3
-"""Windows whose drift is measured; that of the longest, which ends with the newest batch, is extrapolated."""
-REFERENCE, DRIFT, PRODUCT, POWER, RESIDUAL, HOME, BATCHES = 4, 6, 12, 14, 16, 18, 20
-"""Rows of ``stream``, each for means and then for spreads: reference level; drift scales of three windows; lag-1
-product and square of deviations, lag-1 product of residuals, all in units of the block's noise; level that the block
-began with; and the latest batches (mean, spread and error variance of the spread of each)."""
+and the last reading. The features of a full batch replace the first three until the ring takes them."""
+REFERENCE, ONE, FOUR, PRODUCT, POWER, RESIDUAL = range(4, 16, 2)
+"""Rows of ``stream``, each for means and then for spreads: reference level; drift scales of one and of four batches;
+lag-1 product and square of deviations, lag-1 product of residuals, all in units of the block's noise."""
+BATCHES = 16
+"""Rows of ``stream``: mean, spread and error variance of the spread of each of the latest batches."""
 COLUMN_ROWS = BATCHES + 3 * RING
 N_STREAM = COLUMN_ROWS + 3
 """Further rows of ``stream``: centre, variance and 1 / spread of every column (:mod:`ccmem.base.normalised`)."""
@@ -40,9 +39,11 @@ READINGS, GAP, LONGEST, LOST, HAS_BATCH, SUMS, N_GAPS = 0, 1, 2, 3, 4, 5, 8
 longest gap so far, 1 if the column was reported as lost, 1 if the latest batch has features of its own, and room for
 three sums. No rows before the first missing reading."""
 
-EVIDENCE, SCATTER, MEAN, VARIANCE, COUNT = 0, 1, 2, 2 + WINDOWS, 2 + 2 * WINDOWS
-"""Places in ``scalars``: evidence of the last batch, directional scatter of the block in use, and for every window mean
-and variance of the mixture statistic at rest and their number of observations."""
+EVIDENCE, SCATTER, THRESHOLD = range(3)
+"""Places in ``scalars``: evidence of the last alarm, directional scatter of the block in use, threshold of an alarm."""
+MEAN, VARIANCE, COUNT = 3, 3 + WINDOWS, 3 + 2 * WINDOWS
+"""Places in ``scalars``, for every window: mean and variance of the mixture statistic at rest, and their number of
+observations."""
 MIXTURE, TOTAL = COUNT + WINDOWS, COUNT + 2 * WINDOWS
 """Places in ``scalars`` of the mixture statistic and of the sum of Bayes factors of every window (scratch)."""
 N_SCALARS = TOTAL + WINDOWS
@@ -108,7 +109,6 @@ class Feature(NamedTuple):
 
     reference: FloatArray
     one: FloatArray
-    two: FloatArray
     four: FloatArray
     product: FloatArray
     power: FloatArray
@@ -150,12 +150,13 @@ class AdaptiveState(NamedTuple):
         return self.stream[N_STREAM:]
 
 
-_OWN = ("n_slots", "max_units", "learning_rate", "fair", "threshold", "rounding", "straddling", "expected")
+_OWN = ("n_slots", "max_units", "learning_rate", "fair", "threshold", "early", "rounding", "straddling", "expected")
 AdaptiveSettings: Any = namedtuple("AdaptiveSettings", [*_OWN, *Constants._fields])  # type: ignore[misc]
 """Parameters and constants, as the kernel takes them. ``threshold``: evidence of a change, ln of the windows in
-``false_alarm_every`` that share no row. ``rounding``: relative error variance of a level, by the precision of the data.
-``straddling``: batches after a change whose samples share rows with samples before it. ``expected``: drift scales of
-means and of spreads, for every window, before any have been measured."""
+``false_alarm_every`` that share no row; ``early``: such windows per sample while the stream is short. ``rounding``:
+relative error variance of a level, by the precision of the data. ``straddling``: batches after a change whose samples
+share rows with samples before it. ``expected``: drift scales of means and of spreads, for every window, before any have
+been measured."""
 
 
 @lru_cache(maxsize=64)
@@ -175,6 +176,7 @@ def new_settings(
         float(learning_rate),
         bool(fair),
         math.log(max(false_alarm_every / max(constants.batch, int(overlap)), math.e)),
+        constants.early_budget / int(overlap),
         (8.0 * 2.0**-52) ** 2,
         int(overlap) // constants.batch,
         (expected_drift(constants.batch, int(overlap)), expected_drift(constants.batch, 1)),
