@@ -110,12 +110,12 @@ def test_a_block_that_became_quiet_notices_smaller_shifts(seed):
 
 @pytest.mark.parametrize("overlap", [1, 32])
 def test_a_short_stream_is_tested_at_a_lower_threshold(overlap):
-    """One expected false alarm in 50 times as many samples as there are, until that is one in false_alarm_every."""
+    """One expected false alarm in 100 times as many samples as there are, until that is one in false_alarm_every."""
     X = np.random.default_rng(0).normal(size=(6400, 2))
     memory = AdaptiveCCM(n_slots=2, overlap=overlap, false_alarm_every=1e5)
     for seen in range(160, 6401, 160):
         memory.partial_fit(X[seen - 160 : seen])
-        expected = min(50 * seen / overlap, 1e5 / max(overlap, 16))
+        expected = min(100 * seen / overlap, 1e5 / max(overlap, 16))
         assert memory._state.scalars[names.THRESHOLD] == pytest.approx(np.log(expected))
     assert expected == 1e5 / max(overlap, 16)
     assert not memory.events_

@@ -6,10 +6,10 @@
 Compiled, per row or batch:                            Numpy, once per decision, merge or prediction:
 
     kernels     loops over rows                        start       first batches, lost columns, coordinates
-    batches     sums of rows, features                 cold        new block, recall, onset
-    evidence    the statistic                          bound       units that ``max_units`` merges
-    windows     windows of batches against blocks      density     blocks of similar direction
-    hot         tests and learning of a batch
+    batches     sums of rows, features                 fit         how well blocks explain batches
+    evidence    the statistic                          cold        new block, recall, onset
+    windows     trimmed means, drift scales            bound       units that ``max_units`` merges
+    hot         tests and learning of a batch          density     blocks of similar direction
     columns     centre and spread of columns
     slots       competition in the block in use
 

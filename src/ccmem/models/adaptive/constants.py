@@ -10,7 +10,7 @@ class Constants(NamedTuple):
 
     batch: int = 16
     """Rows of a batch."""
-    early_budget: float = 50.0
+    early_budget: float = 100.0
     """A stream of n samples that share no row is tested at one expected false alarm in this multiple of n samples,
     until that is ``false_alarm_every``: a short stream may spend more of its false alarms early."""
     prior_scale: float = 50.0
