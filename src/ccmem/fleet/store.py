@@ -213,12 +213,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is a store of version {version}; this ccmem reads and writes version {VERSION}: use the one "
             "that made it, or learn into a new store"
         )
-    current = manifest.get("current")
-    if not (
-        _fits({**manifest, "current": None}, MANIFEST)
-        and 1 <= manifest["buckets"] <= MOST_BUCKETS
-        and (current is None or (_fits(current, ROUND) and all(_fits(piece, PIECE) for piece in current["pieces"])))
-    ):
+    is_sound = _fits(manifest, MANIFEST) and 1 <= manifest["buckets"] <= MOST_BUCKETS
+    if is_sound and manifest["current"] is not None:
+        current = manifest["current"]
+        is_sound = _fits(current, ROUND) and all(_fits(piece, PIECE) for piece in current["pieces"])
+    if not is_sound:
         raise CheckpointError(f"{file} is damaged: it does not say what a manifest says")
     if _signed(manifest) != _signed(manifest, manifest["digest"]):
         raise CheckpointError(
