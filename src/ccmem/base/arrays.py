@@ -32,7 +32,8 @@ class Array(NamedTuple):
     function of model and capacity that returns the shape."""
     dtype: Any = np.float64
     """Type of the array; None means the type of the data."""
-    fill: float = 0.0
+    fill: Any = 0.0
+    """Initial value, or a function of the model that returns it."""
     stored: bool = True
     """False for an array that only saves time: a checkpoint omits it, and a loaded model starts with ``fill``."""
 
@@ -77,7 +78,7 @@ class ArrayState(PredictingMemory):
         for name in names:
             array = self._arrays[name]
             found[name] = aligned_zeros(array.shape(self, capacity, n_features), array.dtype or dtype)
-            found[name][...] = array.fill
+            found[name][...] = array.fill(self) if callable(array.fill) else array.fill
         return found
 
     def _empty_state(self, capacity: int, n_features: int, dtype: Any) -> Any:

@@ -31,13 +31,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ccmem import ncl
-from ccmem.core.state import UNITS
 from ccmem.core.typing import FloatArray
 from ccmem.kernels.competition import dots, highest, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import hebbian_move, renormalise
+from ccmem.ncl.competitions import SIMILARITY
 from ccmem.ncl.growths import MAX_UNITS
-from ccmem.ncl.rates import DECAY
 
 
 @kernel_in_place
@@ -55,28 +54,23 @@ def closest_pair(prototypes: FloatArray, n: int, h: FloatArray) -> tuple[int, in
 @kernel_in_place
 def reset(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: int) -> bool:
     """Give a new unit the first rate; if there are too many units now, reset the vigilance and return True."""
-    if winner != n:
-        return False
-    state.rates[n] = settings.learning_rate
-    if n + 1 < settings.limit:
-        return False
-    if settings.vigilance_reset:
+    full = winner == n and n + 1 == settings.limit
+    if winner == n:
+        state.rates[n] = settings.learning_rate
+    if full and settings.vigilance_reset:
         state.vigilance[0] = -settings.h[settings.best[0]]
-    return True
+    return full
 
 
 @ncl.competition(
     whole=True,
     parameters={
-        **DECAY,
-        "vigilance": ncl.Parameter(
-            0.9, ncl.number(-1.0, 1.0), about="Similarity that a unit must exceed (rho); constraint resets lower it."
-        ),
+        "vigilance": SIMILARITY,
         "vigilance_reset": ncl.Parameter(
-            "input", ncl.choice("input", "pair"), lambda value: value == "input", about="New rho, as above."
+            "input", ncl.choice("input", "pair"), lambda v: v == "input", about="New rho."
         ),
     },
-    state={"vigilance": ncl.Array("one")},
+    state={"vigilance": ncl.Array("one", fill=lambda model: model.vigilance)},
     hooks={"after": reset},
 )
 def resonant(state: Any, settings: Any, n: int) -> int:
@@ -91,28 +85,26 @@ def mismatched(state: Any, settings: Any, n: int, k: int) -> bool:
     return k == 0 and settings.scale[0] > 0.0
 
 
-class ARTC2A(ncl.Model, max_units=125, learning_rate=0.02):
+class ARTC2A(ncl.Model, max_units=125, vigilance=0.9, learning_rate=0.02):
     """ART-C 2A: samples that match no unit become units; the two closest units merge if there are too many.
 
-    The defaults of the rates are the paper's for MNIST; it does not give the first vigilance. A merge renumbers at most
-    two units.
+    The defaults of the rates are the paper's for MNIST; it does not give the first vigilance.
     """
 
     activation = ncl.cosine
     competition = resonant
     update = ncl.renormalising
     growth = mismatched
-    parameters: ClassVar[dict[str, ncl.Parameter]] = {"max_units": MAX_UNITS, "random_state": ncl.SEED}
+    parameters: ClassVar[dict[str, ncl.Parameter]] = {"random_state": ncl.SEED}
 
     @property
     def vigilance_(self) -> float:
         """Current vigilance, after any constraint resets."""
-        self._started()
-        return float(self._state.vigilance[0])
+        return float(self._started().vigilance[0])
 
     def _decide(self) -> bool:
         """Merge the closest pair if there is one unit too many."""
-        state, n = self._state, int(self._state.counters[UNITS])
+        state, n = self._state, self.n_units_
         if not self.max_units or n <= self.max_units:
             return False
         a, b, similarity = closest_pair(state.prototypes, n, np.empty(n))
@@ -127,8 +119,3 @@ class ARTC2A(ncl.Model, max_units=125, learning_rate=0.02):
 
     def _limit(self) -> int:
         return self.max_units + 1 if self.max_units else super()._limit()  # one more until two are merged
-
-    def _empty_state(self, capacity: int, n_features: int, dtype: Any) -> Any:
-        state = super()._empty_state(capacity, n_features, dtype)
-        state.vigilance[0] = self.vigilance
-        return state

@@ -112,15 +112,14 @@ class GrowingNeuralGas(ncl.GraphModel, n_units=100, learning_rate=0.2):
     update = ncl.STEPS
 
     def _restructure(self) -> None:
+        """Remove units that lost their last edge, or the least useful one; take step 4."""
         self._remove(np.flatnonzero(self._state.edges.diagonal()))
         state, n = self._state, self.n_units_
         if self.utility and n > 2 and state.errors[:n].max() > self.utility * state.utilities[:n].min():
             self._remove([int(state.utilities[:n].argmin())])
-        if state.counters[SEEN] % self.insert_every == 0 and 1 < self.n_units_ < self.n_units:
-            self._insert(self._state, self.n_units_)
-
-    def _insert(self, state: Any, n: int) -> None:
-        """Take step 4."""
+        state, n = self._state, self.n_units_
+        if state.counters[SEEN] % self.insert_every or not 1 < n < self.n_units:
+            return
         q = int(state.errors[:n].argmax())
         f = int(np.where(state.edges[q, :n] > 0, state.errors[:n], -1.0).argmax())
         if state.edges[q, f] == 0:  # no neighbours: removals by utility may leave such a unit

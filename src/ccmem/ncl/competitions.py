@@ -90,7 +90,12 @@ def conscience(state: Any, settings: Any, n: int) -> int:
     return min(n, 1)
 
 
-@competition(whole=True, parameters={"vigilance": VIGILANCE})
+SIMILARITY = Parameter(
+    0.5, number(-1.0, 1.0), about="Similarity that a unit must exceed (rho), from -1 to 1 for directions."
+)
+
+
+@competition(whole=True, parameters={"vigilance": SIMILARITY})
 def vigilant(state: Any, settings: Any, n: int) -> int:
     """Select the most similar unit if its similarity exceeds the vigilance; otherwise no unit."""
     settings.best[0] = lowest(settings.h, n)

@@ -73,8 +73,8 @@ class Model(CompetitiveMemory):
         cls._defaults = {**cls._defaults, **defaults}
         cls._declared = with_defaults(cls, declared, cls._defaults)
         cls._compositions = {}
-        sizes = [*cls.parameters, *(name for name, p in parts[-1].items() if p.fixed)]
-        order = dict.fromkeys([*sizes, *(name for part in parts for name in part)])
+        sizes = [name for own in (cls.parameters, parts[-1]) for name, p in own.items() if p.fixed]
+        order = dict.fromkeys([*sizes, *cls.parameters, *(name for part in parts for name in part)])
         declare(cls, Model, {name: cls._declared[name] for name in order})
         check_parameters_taken(cls, order)
 
