@@ -254,6 +254,15 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
     bucket.write_bytes(data[: len(data) // 2])
     assert learn(second, "--store", store) == 1
     assert "bucket-001.arrow is damaged" in capsys.readouterr().err
+    messages = []
+    for place in range(0, len(data), 53):
+        bucket.write_bytes(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+        try:
+            assert len(dict(Store(store).states(1))) > 0
+        except CheckpointError as problem:
+            messages.append(str(problem))
+    assert len(messages) > 10
+    assert all("bucket-001.arrow" in message for message in messages)
     bucket.write_bytes(data)
     assert learn(second, "--store", store) == 0
     states, _ = plain_loop()

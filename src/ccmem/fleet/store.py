@@ -289,7 +289,11 @@ def open_sealed(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             reader = pa.ipc.open_file(source)
             seal = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
             yield reader, json.loads(seal.custom_metadata[_FACTS.encode()])
-    except (pa.ArrowException, LookupError, TypeError, json.JSONDecodeError) as problem:
+    except CheckpointError:
+        raise
+    except (pa.ArrowException, LookupError, TypeError, ValueError, OSError) as problem:
+        if getattr(problem, "errno", None) is not None:  # from the operating system, which names the file
+            raise
         raise CheckpointError(f"{path} is damaged: {str(problem)[:200]}") from problem
 
 
