@@ -118,6 +118,16 @@ def test_a_key_that_is_not_text_makes_a_bad_row(tmp_path: Path, capsys: pytest.C
     assert (told["rows"], told["bad"], told["keys"]) == (4000, 1, 3)
 
 
+def test_a_bad_value_costs_its_own_row_only(tmp_path: Path) -> None:
+    lines = ["key,time,x", *(f"k{t % 3},{t},{t % 7}" for t in range(300)), "k1,300,oops", "k1,301,2", ""]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    named = ["--key", "key", "--order", "time", "--on-bad-row", "skip"]
+    assert learn(tmp_path / "a.csv", "--store", tmp_path / "s", *named) == 0
+    store = Store(tmp_path / "s")
+    assert store.manifest["totals"]["bad"] == 1
+    assert [store.member(key).rows for key in ("k0", "k1", "k2")] == [100, 101, 100]
+
+
 def test_times_and_keys_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     lines = ["key,when,x,y"]

@@ -336,6 +336,10 @@ def test_comments_and_repeated_names_between_rows_are_passed_over(tmp_path: Path
     stream = read_files(file, label="l", on_bad_row="skip")
     ((X, y),) = stream
     assert (X.tolist(), y.tolist(), stream.bad_rows) == ([[1], [2]], ["#1", "#2"], 1)  # a text may begin like a comment
+    file.write_text("Größe,b\n1,2\nGröße,b\n3,4\n")  # whose bytes are more than its characters
+    stream = read_files(file)
+    assert [X.tolist() for X, _ in stream] == [[[1, 2], [3, 4]]]
+    assert stream.progress[str(file)].end == file.stat().st_size
     file.write_text("a\n1\n# a pause\n2\na\n#\n3\n")
     stream = read_files(file)
     assert [chunk.rows.tolist() for chunk in stream.chunks(2)] == [[1, 2]]

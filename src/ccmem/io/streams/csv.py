@@ -232,7 +232,7 @@ class CSVTable(LineTable):
         """Return the records of ``data`` without comments and repeated lines of names."""
         found, ends = self._records(data)
         heading = () if self.dialect is None else self.dialect.heading
-        if not any(mark.encode() in data for mark in (*COMMENTS, *filter(str.isascii, filter(None, heading[:1])))):
+        if all(mark.isascii() and mark.encode() not in data for mark in (*COMMENTS, *filter(None, heading[:1]))):
             return found, ends
         numeric = self.columns[0] in columns.features
         kept = [
@@ -274,11 +274,12 @@ def _labels(cells: Sequence[str], columns: Columns) -> tuple[Labels, Faults]:
 
 
 def _known_texts(name: str, cells: Sequence[str], columns: Columns, faults: Faults) -> list[str | None]:
+    found: list[str | None] = [None if cell.strip().lower() in columns.cells.markers else cell for cell in cells]
     for row, cell in enumerate(cells):
         if not (cell.isascii() or _is_utf8(cell.encode("utf-8", "surrogateescape"))):
             faults.setdefault(row, (name, f"{shown(cell)} {NOT_UTF8}"))
-    missing = columns.cells.markers | {cells[row] for row in faults}
-    return [None if cell.strip().lower() in missing else cell for cell in cells]
+            found[row] = None
+    return found
 
 
 def _returns_end_lines(data: bytes | bytearray) -> bool:
