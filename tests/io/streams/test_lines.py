@@ -346,6 +346,16 @@ def test_comments_and_repeated_names_between_rows_are_passed_over(tmp_path: Path
     assert [X.tolist() for X, _ in read_files(file, resume=stream.progress)] == [[[3]]]
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_runs_of_spaces_and_tabs_separate_and_surround_values(tmp_path: Path, quote: str) -> None:
+    rows = [f"{i}.5   {quote}run{quote} \t 2.0{' ' * (i % 3)}" for i in range(9)]
+    (tmp_path / "a.txt").write_text("\r\n".join(["a l b", *rows, " \t", ""]))
+    stream = read_files(tmp_path / "a.txt", label="l")
+    ((X, y),) = stream
+    assert X.tolist() == [[i + 0.5, 2.0] for i in range(9)]
+    assert set(y.tolist()) == {"run"}
+
+
 def test_columns_without_a_name_are_no_question(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,\n1,2,\n")
     assert [X.tolist() for X, _ in read_files(tmp_path / "a.csv")] == [[[1, 2]]]

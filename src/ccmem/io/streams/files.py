@@ -346,7 +346,8 @@ def as_chunks(
     [((3, 3), ['a', None, 'b'])]
     """
     speaks_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")
-    table: Table = open_frame(data) if speaks_arrow else open_array(data)
+    with named("the data"):
+        table: Table = open_frame(data) if speaks_arrow else open_array(data)
     if features is None:  # includes counters and times: columns of a frame were chosen deliberately
         kinds = ("number", "counter")
         features = [column.name for column in table.schema.columns if column.kind in kinds and column.name != label]

@@ -38,7 +38,7 @@ def split_records(text: str, delimiter: str) -> tuple[list[list[str]], IntArray]
     whole = list(io.StringIO(text, newline=""))  # a lone carriage return ends a line, too
     ends = np.cumsum(np.fromiter(map(len, whole), np.int64, len(whole)))
     if delimiter == WHITESPACE:
-        whole = [line.replace("\t", " ").strip(" ") for line in whole]
+        whole = [line.replace("\t", " ").strip() + "\n" for line in whole]
     reader = csv.reader(whole, delimiter=delimiter, skipinitialspace=delimiter == WHITESPACE)
     if '"' not in text:
         found = list(reader)
