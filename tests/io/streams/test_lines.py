@@ -348,7 +348,8 @@ def test_comments_and_repeated_names_between_rows_are_passed_over(tmp_path: Path
 
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_runs_of_spaces_and_tabs_separate_and_surround_values(tmp_path: Path, quote: str) -> None:
-    rows = [f"{i}.5   {quote}run{quote} \t 2.0{' ' * (i % 3)}" for i in range(9)]
+    gaps = ["  "] * 8 + [" \t "]
+    rows = [f"{i}.5   {quote}run{quote}{gap}2.0{' ' * (i % 3)}" for i, gap in enumerate(gaps)]
     (tmp_path / "a.txt").write_text("\r\n".join(["a l b", *rows, " \t", ""]))
     stream = read_files(tmp_path / "a.txt", label="l")
     ((X, y),) = stream
