@@ -10,14 +10,15 @@ import numpy as np
 from ccmem.base.estimator import SavedEstimator
 from ccmem.base.validation import one_row
 from ccmem.core.labels import check_labels, code_of, encode_labels, known_codes, sorted_union
-from ccmem.core.locking import learning, share_guard
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError, clone
+from ccmem.core.locking import learning
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, NotFittedError
 from ccmem.core.typing import FloatArray, IntArray
 
 
 class OnMemory:
     """Base of estimators on top of a memory: they have its columns, and its listeners are theirs."""
 
+    _begun = "memory_"
     memory_: Any
 
     @property
@@ -41,9 +42,6 @@ class OnMemory:
 
     def _notify(self) -> None:
         self.memory_._notify()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "memory_")
 
 
 class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,22 +75,17 @@ class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type:
                 f"{name}.fit requires y to be passed, but the target y is None; "
                 "use partial_fit for chunks without labels"
             )
-        fresh = clone(self)
-        fresh._teach(X, y, None, **more)
-        if not len(fresh.classes_):
-            raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
-        self._adopt(fresh)
+        with self._anew():
+            self._teach(X, y, None, **more)
+            if not len(self.classes_):
+                raise ValueError("every label in y is missing (NaN or None); fit needs at least one")
         self._notify()
         return self
 
     def _teach_safely(self, X: Any, y: Any, classes: Any) -> Any:
-        """Learn a chunk; the first one in a copy, so that a chunk that raises leaves the classifier unchanged."""
-        if self.__sklearn_is_fitted__():
+        """Learn a chunk; if it is the first one and raises, the classifier is unchanged."""
+        with self._first_chunk():
             return self._teach(X, y, classes)
-        fresh = clone(self)
-        found = fresh._teach(X, y, classes)
-        self._adopt(fresh)
-        return found
 
     def _learn_one(self, x: Any, y: Any) -> Any:
         """Learn one sample; return its entry."""
@@ -109,11 +102,6 @@ class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type:
 
     def _notify(self) -> None:
         """Call the event listeners; runs after a chunk has been learned completely."""
-
-    def _adopt(self, fresh: Self) -> None:
-        super()._adopt(fresh)
-        if "memory_" in vars(self):
-            share_guard(self, vars(self)["memory_"])
 
     def _codes(self, y: Any, n_rows: int, classes: Any) -> tuple[IntArray, Any]:
         """Return the code of every label, and the sorted classes: known ones, those in ``classes``, and new labels."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar
 
 from ccmem.core.allocation import aligned
 from ccmem.core.locking import GuardedEstimator, reading
 from ccmem.core.parameters import Rule, check_parameters
 from ccmem.core.sklearn import NotFittedError
+from ccmem.core.undo import undone_on_error
 
 _SINGLE = {int, float, str, type(None)}
 
@@ -22,6 +24,8 @@ class Estimator(GuardedEstimator):
     _shape_parameters: ClassVar[tuple[str, ...]]
     """Parameters that cannot change once learning has begun."""
     _began_with: tuple[Any, ...]
+    _begun: ClassVar[str] = "_state"
+    """Attribute that exists once learning has begun."""
 
     def _assign(self, given: dict[str, Any]) -> None:
         """Store parameters: the local variables of an ``__init__`` that has nothing else to do."""
@@ -30,7 +34,7 @@ class Estimator(GuardedEstimator):
                 setattr(self, name, value)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
+        return self._begun in self.__dict__
 
     def _require_start(self, error: type[Exception] = NotFittedError) -> None:
         if not self.__sklearn_is_fitted__():
@@ -51,11 +55,17 @@ class Estimator(GuardedEstimator):
         values = [getattr(self, name) for name in self._shape_parameters]
         return tuple(v if type(v) in _SINGLE or not isinstance(v, Sequence) else tuple(v) for v in values)
 
-    def _adopt(self, fresh: Self) -> None:
-        """Copy all learned attributes of ``fresh``, a fitted clone, to this estimator."""
-        self.__dict__.pop("feature_names_in_", None)
-        own = (*self.get_params(deep=False), "_guard")  # type: ignore[attr-defined]
-        self.__dict__.update((name, value) for name, value in vars(fresh).items() if name not in own)
+    @contextmanager
+    def _anew(self) -> Iterator[None]:
+        """Forget all that was learned, and learn it anew in the block; if the block raises, nothing has changed."""
+        with undone_on_error(self):
+            for name in [name for name in vars(self) if name.endswith("_") or name == self._begun]:
+                del self.__dict__[name]  # scikit-learn keeps attributes of its own beside these
+            yield
+
+    def _first_chunk(self) -> AbstractContextManager[None]:
+        """Return the context in which a chunk is learned: if it is the first one and raises, nothing has changed."""
+        return nullcontext() if self.__sklearn_is_fitted__() else self._anew()
 
 
 class SavedEstimator(Estimator):

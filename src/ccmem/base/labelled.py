@@ -23,6 +23,7 @@ class LabelledUnits(OnMemory, Summarised, OnlineClassifier):
     """
 
     _memory_type: ClassVar[type[Any]]
+    _labels: Any
     unlabeled = None
 
     @learning
@@ -45,7 +46,7 @@ class LabelledUnits(OnMemory, Summarised, OnlineClassifier):
         memory.set_params(**{name: getattr(self, name) for name in self._rules})
         rows = memory._check_chunk(X)
         labels, missing = check_labels(y, len(rows))
-        known = getattr(self, "_labels", labels[:0])
+        known = self._labels if self.__sklearn_is_fitted__() else labels[:0]
         classes = sorted_union(known, labels[~missing])  # raises if they cannot be sorted together
         places = encode_labels(labels, missing, classes)
         old = np.searchsorted(classes, known.astype(classes.dtype))

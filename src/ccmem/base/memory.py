@@ -17,7 +17,7 @@ import numpy as np
 
 from ccmem.base.arrays import ArrayState
 from ccmem.base.times import split_times
-from ccmem.base.validation import columns_kept_on_error, one_row
+from ccmem.base.validation import one_row
 from ccmem.core.codes import MERGE
 from ccmem.core.codes import REJECTED as REJECTED
 from ccmem.core.locking import learning, reading
@@ -25,7 +25,7 @@ from ccmem.core.parameters import check_parameters
 from ccmem.core.sklearn import clone
 from ccmem.core.state import JOURNAL_COLUMNS, JOURNALED, MOST_JOURNAL_LINES, SEEN
 from ccmem.core.typing import FloatArray, IntArray
-from ccmem.core.undo import undone_on_error
+from ccmem.core.undo import attributes_kept_on_error, undone_on_error
 from ccmem.kernels.jit import compiled_for
 
 
@@ -209,7 +209,7 @@ class CompetitiveMemory(ArrayState):
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31, size=4)
         rng = np.random.default_rng(seed)
-        with columns_kept_on_error(self):
+        with attributes_kept_on_error(self):
             rows = self._check(X, reset=True, missing=missing)
             self._start_state(rows, rng)
         return rows

@@ -17,7 +17,7 @@ from ccmem.base.validation import check_finite
 from ccmem.core.allocation import aligned_zeros_of
 from ccmem.core.parameters import check_parameters
 from ccmem.core.state import FIRST_JOURNAL_LINES, JOURNAL_COLUMNS, JOURNALED
-from ccmem.io.persistence.tensorfile import narrowed
+from ccmem.io.persistence.tensorfile import narrowed as narrowed
 
 if TYPE_CHECKING:
     from ccmem.base.memory import CompetitiveMemory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ccmem.base.times import drop_time_column
 from ccmem.core.sklearn import validate_data
 from ccmem.core.typing import LARGEST, FloatArray
+from ccmem.core.undo import attributes_kept_on_error
 from ccmem.kernels.rows import first_suspect
 
 
@@ -45,20 +45,6 @@ def check_finite(X: FloatArray, first_row: int = 0, missing: bool = False) -> No
     )
 
 
-@contextmanager
-def columns_kept_on_error(estimator: Any) -> Iterator[None]:
-    """Restore the attributes that scikit-learn's validation sets for the columns if the block raises."""
-    names = ("n_features_in_", "feature_names_in_")
-    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
-    try:
-        yield
-    except BaseException:
-        for name in names:
-            vars(estimator).pop(name, None)
-        vars(estimator).update(known)
-        raise
-
-
 def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing: bool = False) -> FloatArray:
     """Return ``X`` as a contiguous float32 or float64 array; an error leaves ``estimator`` unchanged.
 
@@ -75,7 +61,7 @@ def check_rows(estimator: Any, X: Any, dtype: Any, finite: bool = True, missing:
     _refuse_times(X)
     if isinstance(X, np.ma.MaskedArray):  # masked values would be used as readings
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-    with columns_kept_on_error(estimator):
+    with attributes_kept_on_error(estimator):  # scikit-learn sets those for the columns
         try:
             checked: FloatArray = validate_data(
                 estimator,

@@ -10,23 +10,33 @@ import numpy as np
 
 
 @contextmanager
-def undone_on_error(*owners: Any) -> Iterator[None]:
-    """Restore the attributes of ``owners`` and the arrays in them if the block raises, including interrupts.
-
-    Arrays are found as attributes and inside tuples; the state of random generators is restored. Other objects must be
-    replaced rather than modified in place. The cost is a copy of all arrays, so omit it for single rows.
-    """
+def attributes_kept_on_error(*owners: Any) -> Iterator[None]:
+    """Restore the attributes of ``owners`` if the block raises, including interrupts."""
     attributes = [(owner, dict(vars(owner))) for owner in owners]
-    values = [value for _, known in attributes for value in known.values()]
-    arrays = [(array, array.copy()) for array in arrays_in(values)]
-    generators = [g.bit_generator for g in values if isinstance(g, np.random.Generator)]
-    states = [generator.state for generator in generators]
     try:
         yield
     except BaseException:
         for owner, known in attributes:
             vars(owner).clear()
             vars(owner).update(known)
+        raise
+
+
+@contextmanager
+def undone_on_error(*owners: Any) -> Iterator[None]:
+    """Restore the attributes of ``owners`` and the arrays in them if the block raises, including interrupts.
+
+    Arrays are found as attributes and inside tuples; the state of random generators is restored. Other objects must be
+    replaced rather than modified in place. The cost is a copy of all arrays, so omit it for single rows.
+    """
+    values = [value for owner in owners for value in vars(owner).values()]
+    arrays = [(array, array.copy()) for array in arrays_in(values)]
+    generators = [g.bit_generator for g in values if isinstance(g, np.random.Generator)]
+    states = [generator.state for generator in generators]
+    try:
+        with attributes_kept_on_error(*owners):
+            yield
+    except BaseException:
         for array, copy in arrays:
             array[...] = copy
         for generator, state in zip(generators, states, strict=True):

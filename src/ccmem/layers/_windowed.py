@@ -34,6 +34,7 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
     _shape_parameters: ClassVar[tuple[str, ...]] = ("window", "hop")
     _takes_missing: ClassVar[bool] = False
     """True if rows may hold NaN for a missing reading."""
+    _begun = "_rows"
 
     window: str | int
     hop: int | None
@@ -72,11 +73,10 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Reset, then take the rows of ``X``; choose the window length from these rows."""
-        fresh = type(self)(**self.get_params())
-        fresh.push(X)
-        if fresh.window_ is None:
-            fresh._finish_looking()
-        self._adopt(fresh)
+        with self._anew():
+            self.push(X)
+            if self.window_ is None:
+                self._finish_looking()
         return self
 
     @reading
@@ -267,9 +267,6 @@ class WindowedLayer(SavedEstimator, TransformerMixin, BaseEstimator):  # type: i
             raise NotFittedError(
                 f"This {type(self).__name__} has not chosen the length of a window yet: it needs more rows, or window=N"
             )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_rows")
 
 
 def _as_columns(X: Any) -> Any:

@@ -35,12 +35,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ccmem.base.estimator import SavedEstimator
-from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
+from ccmem.base.validation import check_finite, check_rows
 from ccmem.core.allocation import aligned
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, check_parameters, choice, integer, number
 from ccmem.core.sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ccmem.core.typing import FloatArray, IntArray
+from ccmem.core.undo import attributes_kept_on_error
 from ccmem.layers._encode import Plan, encode, learn_patches, new_plan
 from ccmem.layers._vectors import WINNERS
 
@@ -207,7 +208,7 @@ class PatchLayer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31, size=4)
-        with columns_kept_on_error(self):
+        with attributes_kept_on_error(self):
             shape = self._shape_of(X)
             rows = check_rows(self, _as_rows(X), None)
             rows = _as_float32(rows)

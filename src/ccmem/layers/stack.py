@@ -67,6 +67,7 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     working_floats_ : int, number of temporary floats needed to learn or predict.
     """
 
+    _begun = "last_"
     _rows: FloatArray
     _labels: list[Any]
 
@@ -79,16 +80,15 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @learning
     def fit(self, X: Any, y: Any = None) -> Self:
         """Reset, then learn the samples in ``X`` in order."""
-        self._learn_anew(X, y, None)
+        with self._anew():
+            self._teach(X, y, None)
         return self
 
     @learning
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn the samples in ``X`` in order; the result does not depend on chunk boundaries."""
-        if self.__sklearn_is_fitted__():
+        with self._first_chunk():
             self._teach(X, y, classes)
-        else:
-            self._learn_anew(X, y, classes)
         return self
 
     @learning
@@ -114,13 +114,6 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         for memory in {id(memory): memory for memory in memories}.values():
             memory.on_event(report)
         return callback
-
-    def _learn_anew(self, X: Any, y: Any, classes: Any) -> None:
-        """Learn the first chunk in a copy, so that a chunk that raises leaves the model unchanged."""
-        fresh = clone(self)
-        share_guard(self, fresh)  # events are reported when learning is complete
-        fresh._teach(X, y, classes)
-        self._adopt(fresh)
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
         """Learn a chunk, or raise and leave the state unchanged."""
@@ -348,11 +341,6 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     def _started(self) -> list[Any]:
         return [part for part in (*self.layers_, self.last_) if part.__sklearn_is_fitted__()]
 
-    def _adopt(self, fresh: Self) -> None:
-        """Take over the complete learned state of ``fresh``."""
-        super()._adopt(fresh)
-        share_guard(self, self.last_)
-
     @reading
     def _export(self) -> dict[str, Any]:
         labels = np.empty(len(self._labels), object)
@@ -394,6 +382,3 @@ class Stack(SavedEstimator, BaseEstimator):  # type: ignore[misc]
         self.layers_, self.last_, self._rows, self._labels = layers, last, rows, list(labels)
         self._classes, self._layers_learned, self._provisional = fields["classes"], learned, None
         self._check_labels(None, 0, None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "last_")

@@ -37,11 +37,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ccmem.base.classifier import CountingClassifier
-from ccmem.base.validation import check_finite, check_rows, columns_kept_on_error
+from ccmem.base.storage import check_names
+from ccmem.base.validation import check_finite, check_rows
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
-from ccmem.core.undo import arrays_in, undone_on_error
+from ccmem.core.undo import arrays_in, attributes_kept_on_error, undone_on_error
 from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import AUTO, COUNTS, EQUAL, PREVIOUS, STREAM
 from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
@@ -281,7 +282,7 @@ class DiscriminantClassifier(CountingClassifier):
             with np.errstate(over="ignore"):
                 rows = check_rows(self, X, self._state.dtype())
         else:
-            with columns_kept_on_error(self):
+            with attributes_kept_on_error(self):
                 rows = check_rows(self, X, None)
                 with np.errstate(over="ignore"):
                     rows = rows.astype(self._kind(rows.shape[1]).dtype(), copy=False)
@@ -314,8 +315,6 @@ class DiscriminantClassifier(CountingClassifier):
         return {**fields, "counters": counters, "classes_": self.classes_, **self._export_columns()}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names
-
         name = type(self).__name__
         check_parameters(name, self._rules, vars(self))
         kind = Following if "scatters" in fields else Sums

@@ -44,6 +44,7 @@ import numpy as np
 
 from ccmem.base.classifier import OnMemory
 from ccmem.base.memory import REJECTED, seeded_clone
+from ccmem.base.storage import check_names
 from ccmem.core.allocation import grown
 from ccmem.core.labels import UNLABELED
 from ccmem.core.locking import learning, reading, share_guard
@@ -53,6 +54,7 @@ from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.models._blocks import EVENT_HISTORY, BlockMemory
 from ccmem.models.adaptive import AdaptiveCCM
 from ccmem.readout._estimator import OnlineNetwork, sizes_of_layers
+from ccmem.readout._saved import export_network, import_network
 from ccmem.readout.network import GATE_DRAW, GATE_ORDER, draw, new_seed
 
 _TRIES = 1000
@@ -289,14 +291,9 @@ class GatedMLP(MetaEstimatorMixin, OnMemory, OnlineNetwork):  # type: ignore[mis
 
     @reading
     def _export(self) -> dict[str, Any]:
-        from ccmem.readout._saved import export_network
-
         return {**export_network(self), "memory_": self.memory_}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names
-        from ccmem.readout._saved import import_network
-
         check_names("GatedMLP", fields, ("state", "counters", "classes_", "memory_"))
         self._check_settings()
         memory = fields["memory_"]

@@ -27,10 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from ccmem.base.storage import check_names
 from ccmem.base.validation import check_rows
 from ccmem.core.locking import learning, reading
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.readout._estimator import OnlineNetwork
+from ccmem.readout._saved import export_network, import_network
 
 
 class OnlineMLP(OnlineNetwork):
@@ -120,14 +122,9 @@ class OnlineMLP(OnlineNetwork):
 
     @reading
     def _export(self) -> dict[str, Any]:
-        from ccmem.readout._saved import export_network
-
         return {**export_network(self), **self._export_columns()}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names
-        from ccmem.readout._saved import import_network
-
         check_names("OnlineMLP", fields, ("state", "counters", "classes_", "n_features_in_"), ("feature_names_in_",))
         self._import_columns(fields)
         import_network(self, fields, fields["n_features_in_"], least_blocks=1, n_open=[])

@@ -22,6 +22,7 @@ import numpy as np
 
 from ccmem.base.classifier import OnMemory
 from ccmem.base.memory import ChunkResult, CompetitiveMemory, seeded_clone
+from ccmem.base.storage import check_names, narrowed, widened
 from ccmem.base.times import split_times
 from ccmem.core.allocation import aligned, grown
 from ccmem.core.codes import REJECTED
@@ -316,16 +317,12 @@ class ModalClassifier(MetaEstimatorMixin, OnMemory, VotingPredictions):  # type:
 
     @reading
     def _export(self) -> dict[str, Any]:
-        from ccmem.io.persistence.tensorfile import narrowed
-
         in_use = slice(None) if self.memory_._capacity_for(0) is None else slice(self.memory_.n_units_)
         evidence = {"evidence": dict(vars(self._evidence))} if self._evidence is not None else {}
         votes = narrowed(self._votes[in_use])
         return {"memory_": self.memory_, "classes_": self.classes_, "votes": votes, **evidence}
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, widened
-
         check_parameters("ModalClassifier", self._rules, vars(self))
         check_names("ModalClassifier", fields, ("memory_", "classes_", "votes"), ("evidence",))
         memory, classes, votes = fields["memory_"], fields["classes_"], widened(fields["votes"])

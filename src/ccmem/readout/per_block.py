@@ -29,6 +29,7 @@ from ccmem import registry
 from ccmem.base.classifier import OnMemory
 from ccmem.base.estimator import SavedEstimator, Summarised
 from ccmem.base.memory import seeded_clone
+from ccmem.base.storage import check_names, check_vector
 from ccmem.core.labels import _is_missing
 from ccmem.core.locking import learning, reading, share_guard
 from ccmem.core.parameters import Rule, choice
@@ -91,10 +92,8 @@ class Gated(OnMemory, SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstima
         if y is None:
             raise ValueError("Gated.fit requires y to be passed, but the target y is None; use partial_fit without y")
         known = [label for label in _values(y) if not _is_missing(label)]
-        fresh = clone(self)
-        fresh._teach(X, y, sorted(set(known)) if _is_classifier(self._inner()) else None)
-        self._adopt(fresh)
-        share_guard(self, self.memory_)
+        with self._anew():
+            self._teach(X, y, sorted(set(known)) if _is_classifier(self._inner()) else None)
         return self
 
     @learning
@@ -270,8 +269,6 @@ class Gated(OnMemory, SavedEstimator, Summarised, MetaEstimatorMixin, BaseEstima
         }
 
     def _import(self, fields: dict[str, Any]) -> None:
-        from ccmem.base.storage import check_names, check_vector
-
         self._check_settings()
         check_names("Gated", fields, ("memory_", "blocks", "estimators", "classes"))
         memory, blocks, estimators = fields["memory_"], fields["blocks"], fields["estimators"]

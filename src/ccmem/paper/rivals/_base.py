@@ -13,7 +13,7 @@ from ccmem.base.validation import check_rows
 from ccmem.core.labels import check_labels
 from ccmem.core.locking import learning
 from ccmem.core.parameters import Rule, check_parameters, integer, optional
-from ccmem.core.sklearn import BaseEstimator, ClassifierMixin, clone
+from ccmem.core.sklearn import BaseEstimator, ClassifierMixin
 from ccmem.core.typing import FloatArray, IntArray
 
 
@@ -38,6 +38,7 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Information the learner needs, for the tables."""
     _in_single: ClassVar[bool] = False
     """True if rows are learned in single precision regardless of their type, so that networks compile once."""
+    _begun = "_labels"
     _rules: ClassVar[dict[str, Rule]] = {"max_floats": optional(integer(1))}
     """Rules of the parameters that a class adds or restricts; the rules of its base classes apply too."""
 
@@ -76,21 +77,16 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Reset, then learn the rows of ``X`` and their labels in order as one task."""
         if y is None:
             raise ValueError(f"{type(self).__name__}.fit requires y to be passed, but the target y is None")
-        fresh = clone(self)
-        fresh._teach(X, y, None)
-        fresh._last_task_ends()
-        self._adopt(fresh)
+        with self._anew():
+            self._teach(X, y, None)
+            self._last_task_ends()
         return self
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn the rows of ``X`` in order; ``classes`` may announce future labels."""
-        if self.__sklearn_is_fitted__():
+        with self._first_chunk():
             self._teach(X, y, classes)
-        else:
-            fresh = clone(self)
-            fresh._teach(X, y, classes)
-            self._adopt(fresh)
         return self
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
@@ -147,9 +143,6 @@ class Rival(Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Number of floats held between samples."""
         self._require_start()
         return self._held()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_labels")
 
     def _by_class(self) -> list[int]:
         """Return the codes of the classes in the order of ``classes_``."""
