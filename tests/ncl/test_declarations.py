@@ -171,6 +171,17 @@ def test_similarities_start_with_the_first_samples_too():
     assert Own(n_units=3).fit(np.eye(4)).n_units_ == 3
 
 
+@pytest.mark.parametrize(
+    "parts", [{}, {"competition": ncl.vigilant, "growth": ncl.unmatched, "parameters": {}}], ids=["first", "vigilant"]
+)
+def test_zero_rows_have_no_direction_and_are_counted_alone(parts):
+    own = type("Own", (ncl.Model,), {"activation": ncl.cosine, "update": ncl.renormalising, **parts})
+    X = np.vstack([np.zeros((2, 3)), np.eye(3), np.zeros((2, 3))])
+    for model in (own(), own().plain()):
+        assert model.learn_many(X).tolist() == [-1, -1, 0, 1, 2, -1, -1]
+        assert (model.n_samples_seen_, model.n_units_) == (7, 3)
+
+
 def test_array_functions_and_a_competition_before_the_first_unit():
     @ncl.competition(whole=True, allocates=True)
     def sorting(state, settings, n):

@@ -36,7 +36,6 @@ from ccmem.kernels.competition import dots, highest, lowest
 from ccmem.kernels.jit import kernel_in_place
 from ccmem.kernels.update import hebbian_move, renormalise
 from ccmem.ncl.competitions import SIMILARITY
-from ccmem.ncl.growths import MAX_UNITS
 
 
 @kernel_in_place
@@ -76,13 +75,7 @@ def reset(state: Any, settings: Any, X: FloatArray, row: int, n: int, winner: in
 def resonant(state: Any, settings: Any, n: int) -> int:
     """Select the most similar unit if its similarity exceeds the current vigilance."""
     settings.best[0] = lowest(settings.h, n)
-    return 1 if n > 0 and -settings.h[settings.best[0]] > state.vigilance[0] and settings.scale[0] > 0.0 else 0
-
-
-@ncl.growth(whole=True, gradual=True, parameters={"max_units": MAX_UNITS})
-def mismatched(state: Any, settings: Any, n: int, k: int) -> bool:
-    """True if no unit won, unless the row is a zero vector, which has no direction."""
-    return k == 0 and settings.scale[0] > 0.0
+    return 1 if n > 0 and -settings.h[settings.best[0]] > state.vigilance[0] else 0
 
 
 class ARTC2A(ncl.Model, max_units=125, vigilance=0.9, learning_rate=0.02):
@@ -94,7 +87,7 @@ class ARTC2A(ncl.Model, max_units=125, vigilance=0.9, learning_rate=0.02):
     activation = ncl.cosine
     competition = resonant
     update = ncl.renormalising
-    growth = mismatched
+    growth = ncl.unmatched
     parameters: ClassVar[dict[str, ncl.Parameter]] = {"random_state": ncl.SEED}
 
     @property

@@ -37,18 +37,20 @@ def euclidean(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> Non
 @activation(
     whole=True,
     similarity=True,
+    rejects=True,
     scratch={"scale": lambda model, capacity: np.empty(1), "epsilon": lambda model, capacity: float(model._epsilon)},
 )
-def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> None:
-    """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1.
+def cosine(state: Any, settings: Any, X: FloatArray, row: int, n: int) -> bool:
+    """Compute ``h[i] = -M[i] . x / (|x| + epsilon)`` for units of length 1; reject a zero vector: it has no direction.
 
-    ``settings.scale[0]`` receives ``1 / (|x| + epsilon)``, or 0 for a zero vector, which has no direction.
+    ``settings.scale[0]`` receives ``1 / (|x| + epsilon)``, or 0 for a zero vector.
     """
     backwards = state.counters[SEEN] % 2 == 1
     square = dots_and_square(state.prototypes, 0, n, X, row, backwards, settings.h)
     settings.scale[0] = 1.0 / (math.sqrt(square) + settings.epsilon) if square > 0.0 else 0.0
     for i in range(n):
         settings.h[i] *= -settings.scale[0]
+    return square > 0.0
 
 
 @activation(

@@ -45,6 +45,10 @@ def learn(state, settings, X, winners<codes>):
             counters[SEEN] += 1
             continue
         <activate>
+        if not comparable:  #? rejecting
+            winners[r] = REJECTED
+            counters[SEEN] += 1
+            continue
         k = competition(state, settings, n) if n > 0 else 0  #? competition for all
         k = min(n, 1)  #? competition for one
         for i in range(n):  #? competition for one
@@ -107,6 +111,7 @@ def score(state, settings, X, n, out):
 '''.replace(
     "<activate>",
     """activation(state, settings, X, r, n)  #? activation for all
+        comparable = activation(state, settings, X, r, n)  #? rejecting
         for i in range(n):  #? activation for one
             h[i] = activation(settings, X[r], state.prototypes[i])
         if not all_finite(h, n):  #? check activation
@@ -160,11 +165,10 @@ def _in_python(function: Any) -> Any:
 
 def _source(parts: dict[str, Part], state: list[str], settings: list[str]) -> str:
     """Return the source of the module with the kernels of these parts."""
-    met = {"labelled" for part in parts.values() if part.labelled} | {
-        "gradual" for part in parts.values() if part.gradual
-    }
+    met = {flag for flag in ("labelled", "gradual") if any(getattr(part, flag) for part in parts.values())}
     for place, part in parts.items():
-        met |= {f"{place} for {'all' if part.whole else 'one'}", *part.hooks, "" if part.own else f"check {place}"}
+        form = "rejecting" if part.rejects else f"{place} for {'all' if part.whole else 'one'}"
+        met |= {form, *part.hooks, "" if part.own else f"check {place}"}
     lines, dropped = [], None
     for line in _SOURCE.splitlines():
         code, _, condition = line.partition("  #? ")

@@ -63,6 +63,8 @@ class Part:
     """True if an activation is the negative of a similarity."""
     like: Any = None
     """Activation by which prediction compares rows with all units, if not by this one."""
+    rejects: bool = False
+    """True if an activation (``whole=True``) returns False for a row that it cannot compare, which is not learned."""
     labelled: bool = False
     """True if the part reads ``settings.label[0]``, the code of the label of the row."""
     gradual: bool = False
