@@ -78,7 +78,10 @@ def test_lists_are_bounded() -> None:
     observer = observed(memory)
     observer._take_events(events, 0.0, False)
     assert len(observer._events) == EVENT_HISTORY
-    assert len(observer._used) <= 8 * MOST_CARDS
+    visits = Visits(most=40)
+    for event in events:
+        visits.turn(event)
+    assert visits.latest(100) == [block for event in events[-20:] for block in (event.from_block, event.to_block)]
     assert len(observer._shown(observer._now._replace(n_blocks=5_000))) <= MOST_CARDS + 1  # type: ignore[union-attr]
 
 
@@ -122,11 +125,11 @@ def test_signals_are_bounded_and_begin_anew_with_learning() -> None:
 
 def test_visits_tell_how_often_and_how_long() -> None:
     visits = Visits()
-    for block, onset in ((0, 100), (1, 250), (0, 240)):  # the last onset is before the one detected earlier
-        visits.leave(block, onset)
-    assert visits.of(0) == {"visits": 2, "in_use": 100, "last": [250, 250]}
-    assert visits.of(1) == {"visits": 1, "in_use": 150, "last": [100, 250]}
-    assert visits.of(7) == {"visits": 0, "in_use": 0, "last": None}
+    for before, after, onset in ((0, 1, 100), (1, 0, 250), (0, 1, 240)):  # the last onset is before an earlier one
+        visits.turn(Event("recall", onset + 20, before, after, 21))
+    assert visits.of(0) == {"born": 0, "used": 270, "visits": 2, "in_use": 100, "last": [250, 250]}
+    assert visits.of(1) == {"born": 100, "used": 270, "visits": 1, "in_use": 150, "last": [100, 250]}
+    assert visits.of(7) == {"born": 0, "used": 0, "visits": 0, "in_use": 0, "last": None}
 
 
 def test_times_labels_and_evidence_are_sent_where_there_are_some() -> None:

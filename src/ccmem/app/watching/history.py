@@ -15,6 +15,7 @@ import numpy as np
 
 from ccmem.core.events import Event
 from ccmem.core.typing import FloatArray, IntArray
+from ccmem.models._blocks import EVENT_HISTORY
 
 MOST_BUCKETS = 1024
 MOST_COLUMNS = 1024
@@ -68,24 +69,38 @@ class PeakTrace:
 
 
 class Visits:
-    """Visits of each block: number of visits, total rows, and the latest visit."""
+    """Onset, latest use and ended visits of each block, for the ``most`` blocks used most recently."""
 
-    def __init__(self) -> None:
-        self._ended: dict[int, tuple[int, int, int, int]] = {}
+    def __init__(self, most: int = EVENT_HISTORY) -> None:
+        self._blocks: dict[int, dict[str, Any]] = {}  # in the order of use
+        self._most = most
         self.since = 0
         """Onset of the current visit."""
 
-    def leave(self, block: int, onset: int) -> None:
-        """Record that ``block`` was in use from ``since`` to ``onset``, where another block began."""
-        onset = max(onset, self.since)
-        number, rows, *_ = self._ended.get(block, (0, 0))
-        self._ended[block] = number + 1, rows + onset - self.since, self.since, onset
+    def use(self, block: int, step: int, onset: int = 0) -> None:
+        """Record that ``block`` is in use at a step; a block that is new began at ``onset``."""
+        dates = self._blocks.pop(block, {**self.of(-1), "born": onset})
+        self._blocks[block] = {**dates, "used": max(dates["used"], step)}
+        if len(self._blocks) > self._most:
+            del self._blocks[next(iter(self._blocks))]
+
+    def turn(self, event: Event) -> None:
+        """Record a change of block: the visit of the block before ended at the onset of the event."""
+        self.use(event.from_block, event.step)
+        left, onset = self._blocks[event.from_block], max(event.onset, self.since)
+        left["visits"] += 1
+        left["in_use"] += onset - self.since
+        left["last"] = [self.since, onset]
+        self.use(event.to_block, event.step, event.onset)
         self.since = onset
 
     def of(self, block: int) -> dict[str, Any]:
-        """Return the number of ended visits of a block, their rows, and first and last row of the latest of them."""
-        number, rows, *last = self._ended.get(block, (0, 0))
-        return {"visits": number, "in_use": rows, "last": last or None}
+        """Return onset and latest use of a block, ended visits, their rows, and first and last row of the latest."""
+        return self._blocks.get(block, {"born": 0, "used": 0, "visits": 0, "in_use": 0, "last": None})
+
+    def latest(self, most: int) -> list[int]:
+        """Return the blocks used most recently."""
+        return list(self._blocks)[-most:]
 
 
 _Row = tuple[int, FloatArray]

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from ccmem.app.watching import facts
@@ -86,8 +87,6 @@ class Observer:
         self._times: list[tuple[int, float]] = []
         self._passed: deque[tuple[float, int]] = deque(maxlen=16)
         self._cards: dict[int, tuple[int, dict[str, Any]]] = {}
-        self._born: dict[int, int] = {0: 0}
-        self._used: dict[int, int] = {}
         self._head: dict[str, Any] = {}
         self._head_look = 0
 
@@ -157,12 +156,12 @@ class Observer:
         if not self._passed or glance.rows != self._passed[-1][1]:
             self._passed.append((now, glance.rows))
         self._trace.add(glance.rows, glance.evidence or 0.0)
-        self._used[glance.block] = glance.rows
+        self._visits.use(glance.block, glance.rows)
         shape = image_shape(memory, self._image_shape)
         shown = self._shown(glance)
         for block in shown:
             if block == glance.block or block not in self._cards:
-                card = facts.card(model, memory, block, shape) | self._dates(block)
+                card = facts.card(model, memory, block, shape) | self._visits.of(block)
                 if block not in self._cards or self._cards[block][1] != card:
                     self._cards[block] = self.looks + 1, card
         for block in [block for block in self._cards if block not in shown]:
@@ -186,27 +185,17 @@ class Observer:
             self._n_events += 1
             if not event.changes_block:
                 continue
-            self._born.setdefault(event.to_block, event.onset)
-            self._used[event.from_block] = max(self._used.get(event.from_block, 0), event.step)
-            self._used[event.to_block] = event.step
             self._trace.add(event.step, event.evidence or 1.0)
-            self._visits.leave(event.from_block, event.onset)
+            self._visits.turn(event)
             self._cards.pop(event.from_block, None)
         if fresh and not first:
             self._noticed = now
-        if len(self._used) > 8 * MOST_CARDS:
-            latest = sorted(self._used, key=self._used.__getitem__)[-4 * MOST_CARDS :]
-            self._used = {block: self._used[block] for block in latest}
-            self._born = {block: self._born[block] for block in latest if block in self._born}
 
     def _shown(self, glance: facts.Glance) -> set[int]:
         """Return the blocks to show: the one in use, and those used most recently."""
-        known = {*self._used, *range(min(MOST_CARDS, glance.n_blocks))}
-        return {*sorted(known, key=lambda block: -self._used.get(block, -1))[:MOST_CARDS], glance.block}
-
-    def _dates(self, block: int) -> dict[str, Any]:
-        """Return the onset and the visits of a block."""
-        return {"born": self._born.get(block, 0), "used": self._used.get(block, 0), **self._visits.of(block)}
+        latest = self._visits.latest(MOST_CARDS)
+        others = (block for block in range(min(MOST_CARDS, glance.n_blocks)) if block not in latest)
+        return {*latest, *islice(others, MOST_CARDS - len(latest)), glance.block}
 
     # Requests of pages ---------------------------------------------------------------------------------------------
 
@@ -283,7 +272,7 @@ class Observer:
             if self._now is None or not 0 <= block < self._now.n_blocks:
                 raise LookupError(f"no block {block}")
             card = _read(lambda: facts.card(self._model, self._memory, block, self._head["shape"]))
-            return card | self._dates(block)
+            return card | self._visits.of(block)
 
     def why(self, step: int, kind: int) -> dict[str, Any]:
         """Return the explanation of the event of a kind at ``step``; LookupError if there is none."""
