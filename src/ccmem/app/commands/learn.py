@@ -161,24 +161,25 @@ class _Run:
         model = build_model(args.model or DEFAULT_MODEL, args.param, args.label is not None)
         return Learner(model, args.scale or "none", front)
 
+    def _note(self, event: Event) -> None:
+        """Count an event, write it to the events file and pass it on to the alerts."""
+        self.kinds[event.kind] += 1
+        self.latest.append(event)
+        if self.events is None and self.alerts is None:
+            return
+        columns = self.stream.columns and self.stream.columns.features
+        record = event_record(event, getattr(self.learner.memory, "block_names_", {}), columns)
+        record |= place_of(event, *self.place)
+        if self.events is not None:
+            self.events.write(record)
+        if self.alerts is not None and event.changes_block:
+            self.alerts.send(str(event), record)
+
     def _learn(self) -> None:
         args, learner, stream = self.args, self.learner, self.stream
         bad_before = learner.bad_rows
 
-        def on_event(event: Event) -> None:
-            self.kinds[event.kind] += 1
-            self.latest.append(event)
-            if self.events is None and self.alerts is None:
-                return
-            names = getattr(learner.memory, "block_names_", {})
-            columns = stream.columns and stream.columns.features
-            record = {**event_record(event, names, columns), **place_of(event, *self.place)}
-            if self.events is not None:
-                self.events.write(record)
-            if self.alerts is not None and event.changes_block:
-                self.alerts.send(str(event), record)
-
-        learner.on_event(on_event)
+        learner.on_event(self._note)
         line = StatusLine(not args.quiet)
         progress = ProgressLine(line)
         try:
