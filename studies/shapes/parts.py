@@ -20,7 +20,9 @@ from .peers import peers
 
 def _onsets(front: Any, X: Any) -> list[int]:
     """Return the onsets of the changes that a memory behind ``front`` detected."""
-    memory = AdaptiveCCM().partial_fit(front.fit_transform(X))
+    features, memory = front.fit_transform(X), AdaptiveCCM()
+    front.set_overlap(memory)
+    memory.partial_fit(features)
     events = [front.event_in_rows(event) for event in memory.events_ if event.changes_block]
     return sorted({min(max(1, event.onset), len(X) - 1) for event in events})
 
