@@ -36,7 +36,7 @@ UNDONE: tuple[Change, ...] = (
     ("core.locking", "guard.to_notify is not None and guard.depth == 0", "guard.to_notify is not None"),
     ("core.locking", "guard.to_notify = to_notify", "pass"),
     ("core.locking", "            if self.deliverer is not None:\n                return", "            pass"),
-    ("layers.stack", "        share_guard(self, fresh)", "        pass"),
+    ("layers.stack", "        share_guard(self, self.last_)", "        pass"),
     ("core.locking", "return copy.deepcopy(state)", "return state"),
     ("io.persistence.checkpoint", "guard_of(model).lock if isinstance(model, Guarded) else ", ""),
     # files that grow
