@@ -9,7 +9,7 @@ import numpy as np
 from ccmem.base import matching
 from ccmem.base.estimator import SavedEstimator, Summarised
 from ccmem.base.matching import in_slabs
-from ccmem.base.validation import check_rows, one_row
+from ccmem.base.validation import check_rows, one_row, plain_row
 from ccmem.core.locking import reading
 from ccmem.core.sklearn import (
     BaseEstimator,
@@ -21,7 +21,6 @@ from ccmem.core.sklearn import (
 from ccmem.core.state import SEEN, UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.kernels import competition
-from ccmem.kernels.rows import first_suspect
 
 
 class PredictingMemory(
@@ -150,13 +149,10 @@ class PredictingMemory(
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """Return ``x`` as one row without a copy if it has the type and shape that the kernel takes; otherwise None."""
-        if type(x) is not np.ndarray or not self.__sklearn_is_fitted__():
+        if not self.__sklearn_is_fitted__():
             return None
         prototypes = self._state.prototypes
-        if x.dtype != prototypes.dtype or x.shape != prototypes.shape[1:] or not x.flags.carray:
-            return None
-        row = x[np.newaxis]
-        return row if first_suspect(row) == 1 else None
+        return plain_row(x, prototypes.dtype, prototypes.shape[1])
 
     def _plain_row(self, X: Any) -> FloatArray | None:
         """Return a table of one row if the kernel takes it as it is, which saves validation; otherwise None."""

@@ -155,6 +155,14 @@ def _refuse_times(X: Any) -> None:
         )
 
 
+def plain_row(x: Any, dtype: Any, width: int) -> FloatArray | None:
+    """Return one sample as a table of one row, without a copy, if kernels take it as it is; otherwise None."""
+    if type(x) is not np.ndarray or x.dtype != dtype or x.shape != (width,) or not x.flags.carray:
+        return None
+    row = x[np.newaxis]
+    return row if first_suspect(row) == 1 else None
+
+
 def _needs_no_conversion(estimator: Any, X: Any, dtype: Any) -> bool:
     """True if ``X`` needs no conversion and has no fault, so that scikit-learn's slow validation can be skipped."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.carray:

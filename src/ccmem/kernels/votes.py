@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccmem.core.codes import MERGE, MOVE, REJECTED, UNLABELED
-from ccmem.core.typing import BoolArray, FloatArray, IntArray
+from ccmem.core.typing import FloatArray, IntArray
 from ccmem.kernels.competition import find_winners
 from ccmem.kernels.jit import kernel_in_place
 
@@ -39,20 +39,6 @@ def count_votes(votes: IntArray, winners: IntArray, codes: IntArray, changes: In
                     votes[target, c] = votes[origin, c]
                 votes[origin, c] = 0
             change += 1
-
-
-@kernel_in_place
-def find_voters(votes: IntArray, voters: BoolArray) -> int:
-    """Mark the units that have votes; return how many have."""
-    found = 0
-    for u in range(voters.shape[0]):
-        voters[u] = False
-        for c in range(votes.shape[1]):
-            if votes[u, c] > 0:
-                voters[u] = True
-                found += 1
-                break
-    return found
 
 
 def weigh_votes(

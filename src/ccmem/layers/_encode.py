@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ class Plan(NamedTuple):
     """Index tables for the shapes of image, patch and grid, and a workspace for one image, padded to whole vectors."""
 
     size: IntArray
-    """Height, width, channels, side of a patch, rows and columns of places."""
+    """Height, width, channels, side of a patch, rows and columns of places, step from place to place in learning."""
     offsets: IntArray
     """Offsets of the numbers of a patch from its first one."""
     row_shares: FloatArray
@@ -41,6 +43,11 @@ def bilinear(n: int, cells: int) -> FloatArray:
     return np.maximum(0, 1 - np.abs(at - np.arange(cells)[:, np.newaxis])).astype(np.float32)
 
 
+def golden_step(n: int) -> int:
+    """Return about 0.618 n, coprime to n, so that steps of this size visit all n places evenly."""
+    return next(step for step in itertools.count(max(int(0.618 * n), 1)) if math.gcd(n, step) == 1)
+
+
 def new_plan(height: int, width: int, channels: int, patch: int, grid: int, n_units: int) -> Plan:
     high, wide = height - patch + 1, width - patch + 1
     padded = -(-wide // 8) * 8
@@ -55,7 +62,7 @@ def new_plan(height: int, width: int, channels: int, patch: int, grid: int, n_un
         return np.zeros(shape, np.float32)
 
     return Plan(
-        np.array([height, width, channels, patch, high, wide]),
+        np.array([height, width, channels, patch, high, wide, golden_step(high * wide)]),
         np.array(offsets),
         row_shares,
         np.array(reach),
@@ -104,7 +111,7 @@ def load_image(row: FloatArray, plan: Plan) -> None:
 @kernel_in_place
 def measure_contrast(plan: Plan) -> None:
     """Store the squared deviation from its mean of the patch at every place in ``contrast``."""
-    height, width, channels, patch, high, wide = plan.size
+    height, width, channels, patch, high, wide, _ = plan.size
     across, across2, down, down2 = plan.sums[0], plan.sums[1], plan.sums[2], plan.sums[3]
     down[:] = 0
     down2[:] = 0
@@ -182,7 +189,7 @@ def learn_patches(state: Any, X: FloatArray, per_image: int, plan: Plan) -> None
     """Learn from ``per_image`` patches of every image; see :mod:`ccmem.layers.patch`."""
     width, high, wide = plan.size[1], plan.size[4], plan.size[5]
     n_places = high * wide
-    step = golden_step(n_places)
+    step = plan.size[6]
     for r in range(X.shape[0]):
         state.counters[0] += 1
         mean = look_at(X[r], plan)
@@ -198,19 +205,6 @@ def learn_patches(state: Any, X: FloatArray, per_image: int, plan: Plan) -> None
                 take_patch(plan, y * width + x)
                 learn_patch(state, plan.patch, SIMILAR)
                 taken += 1
-
-
-@kernel_in_place
-def golden_step(n: int) -> int:
-    """Return about 0.618 n, coprime to n, so that steps of this size visit all n places evenly."""
-    step = max(int(0.618 * n), 1)
-    while True:
-        a, b = n, step
-        while b:
-            a, b = b, a % b
-        if a == 1:
-            return step
-        step += 1
 
 
 @kernel_in_place

@@ -12,27 +12,18 @@ from typing import Any
 import numpy as np
 
 from ccmem.core.typing import FloatArray
-from ccmem.kernels.competition import dot
-from ccmem.kernels.jit import kernel
+from ccmem.kernels.jit import kernel_in_place
 
 SCALES = ("none", "unit", "standard")
 
 
-@kernel
 def to_unit_length(X: FloatArray) -> None:
-    for r in range(X.shape[0]):
-        length = np.sqrt(dot(X[r], X[r]))
-        if length != length:
-            squared = 0.0
-            for j in range(X.shape[1]):
-                squared += 0.0 if X[r, j] != X[r, j] else float(X[r, j]) * float(X[r, j])
-            length = np.sqrt(squared)
-        if length > 0.0:
-            for j in range(X.shape[1]):
-                X[r, j] = X.dtype.type(X[r, j] / length)
+    """Scale rows to unit length, in place, as far as their readings are there; zeros stay zeros."""
+    lengths = np.sqrt((np.where(np.isnan(X), 0.0, X).astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    np.divide(X, lengths, out=X, where=lengths > 0.0, casting="same_kind")
 
 
-@kernel
+@kernel_in_place
 def standardise(
     X: FloatArray, count: float, absent: FloatArray, mean: FloatArray, squares: FloatArray, learn: bool
 ) -> None:

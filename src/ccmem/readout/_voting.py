@@ -12,7 +12,7 @@ from ccmem.base.memory import CompetitiveMemory
 from ccmem.core.locking import reading
 from ccmem.core.state import UNITS
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
-from ccmem.kernels.votes import find_voters, weigh_votes
+from ccmem.kernels.votes import weigh_votes
 from ccmem.readout._evidence import COMPARED, SEEN, Evidence
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout.metric import SharedMetric
@@ -142,9 +142,8 @@ class VotingPredictions(Summarised, OnlineClassifier):
     def _answering(self) -> BoolArray:
         """Return the units that have votes; raise if there is none."""
         self._require_start()
-        units = np.empty(self.memory_.n_units_, np.bool_)
-        if not find_voters(self._votes, units):
-            self._require_label(False)
+        units = np.asarray(self._votes[: self.memory_.n_units_].any(axis=1))
+        self._require_label(bool(units.any()))
         return units
 
     def _probabilities(self, votes: Any) -> FloatArray:

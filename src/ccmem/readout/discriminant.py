@@ -38,14 +38,13 @@ import numpy as np
 
 from ccmem.base.classifier import CountingClassifier
 from ccmem.base.storage import check_names
-from ccmem.base.validation import check_finite, check_rows
+from ccmem.base.validation import check_finite, check_rows, plain_row
 from ccmem.core.locking import learning, reading
 from ccmem.core.parameters import Rule, boolean, check_parameters, choice, integer, number
 from ccmem.core.typing import BoolArray, FloatArray, IntArray
 from ccmem.core.undo import arrays_in, attributes_kept_on_error, undone_on_error
 from ccmem.kernels.discriminant import Settings
 from ccmem.kernels.priors import AUTO, COUNTS, EQUAL, PREVIOUS, STREAM
-from ccmem.kernels.rows import SAFE_SQUARED_NORM, sum_of_squares
 from ccmem.readout._following import Following
 from ccmem.readout._reject import check_reject, rejected
 from ccmem.readout._saved import check_classes
@@ -54,8 +53,6 @@ from ccmem.readout._sums import TAUGHT, Sums
 FEW_COLUMNS = 32
 """Largest number of columns for which forgetting is chosen by evidence; each row then costs d^3 / 6 steps per class."""
 _PRIORS: dict[str, int] = {"auto": AUTO, "all": COUNTS, "stream": STREAM, "equal": EQUAL}
-_LARGEST = 1e70
-"""Largest absolute value allowed with few columns: its fourth power is still finite."""
 
 
 class DiscriminantClassifier(CountingClassifier):
@@ -287,21 +284,11 @@ class DiscriminantClassifier(CountingClassifier):
                 with np.errstate(over="ignore"):
                     rows = rows.astype(self._kind(rows.shape[1]).dtype(), copy=False)
                 check_finite(rows)
-        if rows.dtype == Following.dtype() and abs(rows).max() > _LARGEST:
-            row, column = np.argwhere(abs(rows) > _LARGEST)[0]
-            raise ValueError(
-                f"Input X contains {rows[row, column]} at row {row}, column {column}, which is too large for powers "
-                "of it; rescale the data first"
-            )
         return rows
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """Return ``x`` as a row without copying, or None if it needs conversion."""
-        state = self._state
-        like = state.means[:, 0, 0] if isinstance(state, Following) else state.buffer[0]
-        if type(x) is not np.ndarray or x.dtype != like.dtype or x.shape != like.shape or not x.flags.carray:
-            return None
-        return x[np.newaxis] if sum_of_squares(x) < SAFE_SQUARED_NORM else None
+        return plain_row(x, self._state.dtype(), self.n_features_in_)
 
     def _require_labels(self) -> None:
         self._require_start()

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ccmem.base.storage import check_names
-from ccmem.base.validation import check_rows
+from ccmem.base.validation import check_rows, plain_row
 from ccmem.core.locking import learning, reading
 from ccmem.core.typing import FloatArray, IntArray
 from ccmem.readout._estimator import OnlineNetwork
@@ -112,13 +112,9 @@ class OnlineMLP(OnlineNetwork):
 
     def _check_one(self, x: Any) -> FloatArray | None:
         """Return ``x`` as a row without copying, or None if it needs conversion."""
-        if not (isinstance(x, np.ndarray) and self.__sklearn_is_fitted__()):
+        if not self.__sklearn_is_fitted__():
             return None
-        if x.dtype != self._state.parameters.dtype or x.shape != (self._state.sizes[0],):
-            return None
-        if not (x.flags.c_contiguous and x.flags.writeable and np.abs(x).max() < 1e15):
-            return None
-        return x.reshape(1, -1)
+        return plain_row(x, self._state.parameters.dtype, int(self._state.sizes[0]))
 
     @reading
     def _export(self) -> dict[str, Any]:
