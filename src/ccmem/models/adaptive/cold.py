@@ -53,9 +53,9 @@ def _explain(state: Any, settings: Any) -> Any:
     """Find the block that explains the batches since the alarm, or begin one, or wait; return the state, as grown."""
     fresh, own, threshold = int(state.counters[s.FRESH]), int(state.counters[s.POINTER]), state.scalars[s.THRESHOLD]
     batches = latest(state, min(fresh, s.RING))
-    found, new = fits_nearest(state, settings, batches, own)
+    found, new_level = fits_nearest(state, settings, batches, own)
     best = int(np.argmin(found))
-    is_new = found[best] > threshold or (best != own and new[best] > threshold)
+    is_new = found[best] > threshold or (best != own and new_level(best) > threshold)
     is_full = bool(settings.max_units and state.counters[s.BLOCKS] >= settings.max_units)
     if best == own and (found[own] <= 0.0 or is_full):
         enter(state, settings, own, batches)

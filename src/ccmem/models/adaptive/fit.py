@@ -6,6 +6,7 @@ not fit if its evidence exceeds the threshold of an alarm. Features have the sha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +27,12 @@ _MOST_APART = 1e6
 
 
 class Fits(NamedTuple):
-    """Blocks beside a window of batches, one entry per block."""
+    """Blocks beside a window of batches."""
 
     evidence: FloatArray
-    """Evidence that the window does not belong to the block; infinite for blocks too far away to be compared."""
-    new_level: FloatArray
-    """Log likelihood ratio of a new level against the block, which a block of large sway cannot escape."""
+    """Evidence that the window does not belong to each block; infinite for blocks too far away to be compared."""
+    new_level: Callable[[int], float]
+    """Log likelihood ratio of a new level against a block, which a block of large sway cannot escape."""
 
 
 def latest(state: Any, n: int) -> FloatArray:
@@ -89,8 +90,11 @@ def deviation(batches: FloatArray, levels: FloatArray) -> FloatArray:
     down = np.where((high > 0.0) & (high >= -TIE * lower), high, 0.0) - higher
     up = np.where((low < 0.0) & (-low >= TIE * higher), low, 0.0) - lower
     balance, tie = higher + lower, (1.0 - TIE) * (higher - lower)
-    balance = np.where(abs(balance) <= tie, abs(total + up) - abs(total + down), balance)
-    gain = np.where(abs(balance) <= tie, 0.5 * (down + up), np.where(balance > 0.0, down, up))
+    gain, tied = np.where(balance > 0.0, down, up), abs(balance) <= tie
+    if tied.any():
+        balance = abs(total + up) - abs(total + down)
+        nearer = np.where(abs(balance) <= tie, 0.5 * (down + up), np.where(balance > 0.0, down, up))
+        gain = np.where(tied, nearer, gain)
     mean: FloatArray = (total + gain) / len(batches)
     return mean
 
@@ -113,7 +117,7 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> Fits:
     variance = drift_of(scales, n) * unit + one / ages + np.maximum(sway - one * (1.0 + 3.0 / np.sqrt(ages)), 0.0)
     variance = np.maximum(variance, errors(settings, batches) / n)
     z2 = np.minimum(deviation(batches[:, :2], at) ** 2 / variance, MOST)
-    apart = np.minimum(z2, _MOST_APART).sum(axis=(1, 2), where=known) / np.maximum(known.sum(axis=(1, 2)), 1)
+    apart = np.where(known, np.minimum(z2, _MOST_APART), 0.0).sum(axis=(1, 2)) / np.maximum(known.sum(axis=(1, 2)), 1)
     moved = np.ones(count)
     if count > 1:
         closest, next_closest = np.argsort(apart, kind="stable")[:2]
@@ -122,8 +126,13 @@ def fits(state: Any, settings: Any, batches: FloatArray, own: int = -1) -> Fits:
         moved[own] = 1.0
     z2, variance = z2 / moved[:, None, None], variance * moved[:, None, None]
     evidence = _evidence(state, settings, z2, np.minimum(ages, watched), known, _window(n))
-    mean, nu = batches[:, :2].mean(axis=0), settings.prior_count + np.minimum(ages, watched)
-    return Fits(evidence, np.where(known, _new_level(mean, at, variance, nu), 0.0).sum(axis=(1, 2)))
+
+    def new_level(block: int) -> float:
+        nu = settings.prior_count + min(float(ages[block, 0, 0]), watched)
+        ratio = _new_level(batches[:, :2].mean(axis=0), at, variance, block, nu)
+        return float(np.where(known[block], ratio, 0.0).sum())
+
+    return Fits(evidence, new_level)
 
 
 def _evidence(state: Any, settings: Any, z2: FloatArray, n: FloatArray, known: BoolArray, window: int) -> FloatArray:
@@ -146,15 +155,15 @@ def _evidence(state: Any, settings: Any, z2: FloatArray, n: FloatArray, known: B
     ])  # fmt: skip
 
 
-def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, nu: FloatArray) -> FloatArray:
-    """Return the log likelihood ratio of a new level against that of every block, per feature.
+def _new_level(mean: FloatArray, levels: FloatArray, variance: FloatArray, block: int, nu: float) -> FloatArray:
+    """Return the log likelihood ratio of a new level against that of a block, per feature.
 
     The predictive density of a block is Student's t; a new level is drawn from the normal distribution of the levels of
     all blocks. A block that varies as much as these levels explains nothing.
     """
-    total = levels.var(axis=0) + variance.mean(axis=0)
+    total, own = levels.var(axis=0) + variance.mean(axis=0), variance[block]
     away = np.minimum((mean - levels.mean(axis=0)) ** 2 / total, SAME_LEVEL)
-    known = np.log(variance / total) + (nu + 1.0) * np.log1p((mean - levels) ** 2 / (variance * nu))
+    known = np.log(own / total) + (nu + 1.0) * np.log1p((mean - levels[block]) ** 2 / (own * nu))
     ratio: FloatArray = 0.5 * (known - away)
     return ratio
 
@@ -181,7 +190,6 @@ def fits_nearest(state: Any, settings: Any, batches: FloatArray, own: int) -> Fi
     some = np.sort(np.argpartition(ranks, MOST_COMPARED)[:MOST_COMPARED])
     few = state._replace(blocks=state.blocks[some], ages=state.ages[some], counters=state.counters.copy())
     few.counters[s.BLOCKS] = len(some)
-    found = Fits(np.full(blocks, np.inf), np.full(blocks, np.inf))
-    for whole, few_of_it in zip(found, fits(few, settings, batches, int(np.searchsorted(some, own))), strict=True):
-        whole[some] = few_of_it
-    return found
+    found, evidence = fits(few, settings, batches, int(np.searchsorted(some, own))), np.full(blocks, np.inf)
+    evidence[some] = found.evidence
+    return Fits(evidence, lambda block: found.new_level(int(np.searchsorted(some, block))))
