@@ -1,6 +1,6 @@
-"""Experiments behind docs/adaptive.md: ``AdaptiveCCM()`` on all streams, bounds, parameters and speed.
+"""Experiments behind docs/adaptive.md: ``AdaptiveCCM()`` on all streams, bounds and speed.
 
-    python -m studies.adaptive --data FOLDER --part streams dependent bounds parameters speed --out results/adaptive
+    python -m studies.adaptive --data FOLDER --part streams dependent bounds speed --out results/adaptive
 
 FOLDER holds the image sets (mnist, fashion-mnist, notmnist; without it they are fetched). Every part writes one JSON
 file; ``--tables`` prints all of them as Markdown, ``--plots`` draws them. Finished parts are not repeated.
@@ -34,12 +34,9 @@ from studies.adaptive_streams import IMAGES, MADE, STREAMS, beginnings, load, ma
 # Models ------------------------------------------------------------------------------------------------------------
 
 
-def signature(
-    seed: int = 0, tuning: dict[str, Any] | None = None, label_use: str = "readout", **parameters: Any
-) -> Any:
-    """The model of this page."""
-    changed = {"_constants": AdaptiveCCM._constants._replace(**tuning or {})}
-    return ModalClassifier(type("AdaptiveCCM", (AdaptiveCCM,), changed)(**parameters), label_use=label_use)
+def adaptive(label_use: str = "readout", **parameters: Any) -> Any:
+    """The model of this page; it draws no random numbers."""
+    return ModalClassifier(AdaptiveCCM(**parameters), label_use=label_use)
 
 
 def fixed(seed: int = 0, **parameters: Any) -> Any:
@@ -59,9 +56,9 @@ Make = Callable[[int, Benchmark], Any]
 def models(tuned: dict[str, dict[str, Any]]) -> dict[str, Make]:
     """Return the rows of the tables: name -> factory for a trial. ``tuned`` holds the settings from :func:`tune`."""
     return {
-        "signature": lambda seed, _: signature(seed),
-        "signature, at most 125 units": lambda seed, _: signature(seed, max_units=125),
-        "signature, slots refuse labels": lambda seed, _: signature(seed, label_use="guide"),
+        "AdaptiveCCM": lambda *_: adaptive(),
+        "AdaptiveCCM, at most 125 units": lambda *_: adaptive(max_units=125),
+        "AdaptiveCCM, slots refuse labels": lambda *_: adaptive(label_use="guide"),
         "fixed, paper's": lambda seed, _: fixed(seed),
         "fixed, tuned": lambda seed, _: fixed(seed, **tuned["fixed"]),
         "iWTA, tuned": lambda seed, benchmark: wta(seed, benchmark, **tuned["iWTA"]),
@@ -241,7 +238,7 @@ def bounds_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> 
 
 def one_of_bounds(kind: str, benchmark: Benchmark, label_use: str, bound: int, seed: int) -> dict[str, Any]:
     """Return the record of one trial with a bound."""
-    model = signature(seed, label_use=label_use, max_units=bound)
+    model = adaptive(label_use, max_units=bound)
     return trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False)
 
 
@@ -268,45 +265,13 @@ def dependent_part(args: argparse.Namespace, found: dict[str, Any], save: Save) 
     save()
 
 
-SWEEPS: dict[str, tuple[float, ...]] = {
-    "false_alarm_every": (1e3, 1e4, 1e5, 1e6, 1e8, 1e10),
-    "n_slots": (5, 10, 25, 50, 100),
-    "learning_rate": (0.1, 0.2, 0.35, 0.5, 1.0),
-    "prior_scale": (10.0, 25.0, 50.0, 100.0, 200.0),
-    "reference_span": (16.0, 32.0, 64.0, 128.0, 256.0),
-    "batch": (8, 16, 32, 64),
-    "spacing": (0.0, 0.1, 0.25, 0.5, 0.75),
-}
-
-
-def parameters_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
-    """Vary one parameter at a time on validation splits: ACC, missed changes, false alarms, delay."""
-    settings = [(parameter, value) for parameter, values in SWEEPS.items() for value in values]
-    for name in ("mnist", "fashion-mnist", "digits"):
-        benchmark = Benchmark.validation(load(name, args.data))
-        kinds = ("recurring", "short tasks") if name != "digits" else ("five tasks",)
-        for (parameter, value), kind in product(settings, kinds):
-            entry = found.setdefault(parameter, {}).setdefault(str(value), {})
-            if f"{name} {kind}" in entry:
-                continue
-            chosen = {parameter: int(value) if parameter in ("batch", "n_slots") else value}
-            public = parameter in AdaptiveCCM().get_params()
-            records = []
-            for seed in range(1 if kind == "recurring" else 2):
-                model = signature(seed, **chosen) if public else signature(seed, tuning=chosen)
-                records.append(trial(model, benchmark, make_stream(kind, benchmark, seed), retention=False))
-            entry[f"{name} {kind}"] = records
-            save()
-        print(f"{name}: parameters done", flush=True)
-
-
 def speed_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> None:
     """Measure the processor time of learning against the paper's CCM, alternating; keep the best of several runs."""
     benchmark = Benchmark.of(load("mnist", args.data))
     X = benchmark.X[make_stream("five tasks", benchmark, 0).indices]
     best: dict[str, float] = {}
     for _ in range(9):
-        for title, model in (("signature", signature()), ("fixed", fixed())):
+        for title, model in (("AdaptiveCCM", adaptive()), ("fixed", fixed())):
             began = time.process_time()
             model.memory.partial_fit(X)
             best[title] = min(best.get(title, np.inf), time.process_time() - began)
@@ -314,13 +279,7 @@ def speed_part(args: argparse.Namespace, found: dict[str, Any], save: Save) -> N
     save()
 
 
-PARTS = {
-    "streams": streams_part,
-    "dependent": dependent_part,
-    "bounds": bounds_part,
-    "parameters": parameters_part,
-    "speed": speed_part,
-}
+PARTS = {"streams": streams_part, "dependent": dependent_part, "bounds": bounds_part, "speed": speed_part}
 
 
 def main() -> None:
@@ -333,7 +292,7 @@ def main() -> None:
     parser.add_argument(
         "--streams", nargs="*", default=STREAMS, choices=STREAMS, help="kinds of streams (default: all)"
     )
-    parser.add_argument("--rows", nargs="*", help="rows of the streams: signature, fixed, iWTA (default: all)")
+    parser.add_argument("--rows", nargs="*", help="rows of the streams: AdaptiveCCM, fixed, iWTA (default: all)")
     parser.add_argument("--out", type=Path, default=Path("results/adaptive"))
     parser.add_argument("--tables", action="store_true", help="only print tables of what there is")
     parser.add_argument("--plots", action="store_true", help="only draw what there is, into docs/_static")

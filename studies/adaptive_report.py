@@ -11,9 +11,9 @@ from studies.pages import grid
 
 PICTURES = Path(__file__).parents[1] / "docs" / "_static"
 PAPER_ROWS = (
-    "signature",
-    "signature, at most 125 units",
-    "signature, slots refuse labels",
+    "AdaptiveCCM",
+    "AdaptiveCCM, at most 125 units",
+    "AdaptiveCCM, slots refuse labels",
     "fixed, paper's",
     "fixed, tuned",
     "iWTA, tuned",
@@ -81,21 +81,6 @@ def bound_table(results: dict[str, Any]) -> str:
     return grid(["data, stream, labels used for", *bounds], rows)
 
 
-def parameter_table(results: dict[str, Any]) -> str:
-    """Table of every sweep, summed over data sets and streams."""
-    rows = []
-    for parameter, values in results.items():
-        for value, entry in values.items():
-            records = [record for part in entry.values() for record in part]
-            missed, recalled = _of(records, "missed", "changes"), _of(records, "right recalls", "returns")
-            accuracy = _figure(_mean(records, "strict ACC"))
-            rows.append(
-                (parameter, value, accuracy, missed, _total(records, "false alarms"), recalled, _delay(records))
-            )
-    head = ("parameter", "value", "strict ACC", "missed", "false alarms", "right recalls", "median delay")
-    return grid(head, rows)
-
-
 def fixed_table(results: dict[str, Any]) -> str:
     """Table of the paper's CCM over vigilance and alarm limit, on validation splits."""
     swept = {name: entry["fixed"] for name, entry in results.items() if "fixed" in entry}
@@ -143,7 +128,6 @@ def tables(results: dict[str, Any]) -> str:
     for part, title, table in (
         ("dependent", "Samples that are not independent", dependent_table),
         ("bounds", "Bounds: strict ACC (units)", bound_table),
-        ("parameters", "Parameters", parameter_table),
     ):
         if part in results:
             parts.append((title, table(results[part])))
@@ -154,36 +138,11 @@ def tables(results: dict[str, Any]) -> str:
 
 
 def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
-    """Draw sensitivity and bounds."""
+    """Draw accuracy over bounds and over fixed thresholds."""
     import matplotlib.pyplot as plt
 
     from ccmem import plots
 
-    if "parameters" in results:
-        sweeps = results["parameters"]
-        figure, axes = plt.subplots(2, 4, figsize=(13, 5.8), sharey=True, layout="constrained")
-        names = sorted({name for values in sweeps.values() for entry in values.values() for name in entry})
-        for axis, (parameter, values) in zip(axes.flat, sweeps.items(), strict=False):
-            xs = sorted(values, key=float)
-            lines, crossed = {}, {}
-            for name in names:
-                entries = [values[x].get(name, []) for x in xs]
-                lines[name] = range(len(xs)), [_mean(records, "strict ACC") for records in entries]
-                crossed[name] = [i for i, records in enumerate(entries) if any(map(_wrong, records))]
-            plots.curves(lines, title=parameter.replace("_", " "), crossed=crossed, legend=False, ax=axis)
-            axis.set_xticks(range(len(xs)), [f"{float(x):g}" for x in xs], fontsize=8)
-        for axis in axes[:, 0]:
-            axis.set_ylabel("strict ACC (validation)")
-        for axis in axes.flat[len(sweeps) :]:
-            axis.axis("off")
-        axes.flat[len(sweeps)].legend(
-            *axes.flat[0].get_legend_handles_labels(),
-            loc="center left",
-            fontsize=9,
-            frameon=False,
-            title="x: a change missed, a false\nalarm or a wrong recall",
-        )
-        figure.savefig(folder / "adaptive_parameters.png", dpi=110)
     if "bounds" in results:
         lines = {}
         for name in ("mnist", "fashion-mnist", "notmnist"):
@@ -207,8 +166,3 @@ def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
             plots.curves(lines, xlabel=xlabel, title=name, crossed=crossed, legend=axis is axes[0], ax=axis)
         axes[0].set_ylabel("strict ACC (validation)")
         figure.savefig(folder / "adaptive_thresholds.png", dpi=110)
-
-
-def _wrong(record: dict[str, Any]) -> bool:
-    """True if a change was missed, an alarm was false, or a recall was wrong."""
-    return record["missed"] + record["false alarms"] + record["returns"] - record["right recalls"] > 0
