@@ -202,7 +202,7 @@ def _note(state: Any, settings: Any, kind: int, block: int) -> None:
     """Write a change to ``block`` into the journal: step, onset, uncertainty and evidence."""
     counters = state.counters
     seen = int(counters[SEEN])
-    evidence = min(float(state.scalars[s.EVIDENCE] / state.scalars[s.THRESHOLD]), MOST_EVIDENCE)
+    evidence = min(float(state.scalars[s.EVIDENCE] / max(state.scalars[s.THRESHOLD], 1.0)), MOST_EVIDENCE)
     line = state.journal[counters[JOURNALED]]
     line[:] = kind, seen - 1, counters[s.POINTER], block, seen - counters[s.BEGAN], counters[s.UNCERTAIN], 0
     line[6] = round(EVIDENCE_UNIT * max(evidence, 0.0))
