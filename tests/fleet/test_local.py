@@ -248,7 +248,7 @@ def test_other_versions_and_damage_are_told(tmp_path: Path, capsys: pytest.Captu
     for change in nonsense:
         damaged = {**json.loads(good), **change} if change else {"version": 3}
         (store / "manifest.json").write_text(json.dumps(damaged))
-        with pytest.raises(CheckpointError, match="does not say what a manifest says"):
+        with pytest.raises(CheckpointError, match="its fields are not those of a manifest"):
             Store(store)
     for was, becomes in [('"buckets": 4', '"buckets": 5'), ('"round": 1', '"round": 2'), ('"rows": ', '"rows": 1')]:
         assert was in good

@@ -1,8 +1,8 @@
 """A fleet on Dask: the tasks of :mod:`ccmem.fleet.local`, run by the workers of a cluster.
 
-Every worker must see the store and the input under the same paths (a shared or distributed file system). A task whose
-worker dies is done again by another, to the same bytes; the store is committed bucket by bucket. Workers should have
-one thread each: a step holds the interpreter most of the time.
+Every worker must see the store and the input under the same paths (a shared or distributed file system). If the
+worker of a task dies, another worker repeats the task and gives the same bytes; the store is committed bucket by
+bucket. Workers should have one thread each, because a step holds the interpreter's lock most of the time.
 
 >>> from ccmem.fleet.dask import on_dask              # doctest: +SKIP
 >>> with on_dask("tcp://scheduler:8786") as run:      # doctest: +SKIP

@@ -121,7 +121,7 @@ def gather(folder: str, number: int, bucket: int, late: str) -> dict[str, Any]:
         facts.update(events=len(events), digest=digest)
         _write_events(store, number, bucket, events)
         if store.facts(bucket)["round"] > number:  # an abandoned task finished after a later round
-            raise RuntimeError(f"bucket {bucket} has gone on to another round")
+            raise RuntimeError(f"bucket {bucket} has finished a later round; run the command again")
     return facts
 
 

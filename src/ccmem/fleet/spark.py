@@ -41,8 +41,8 @@ def configure(builder: Any) -> Any:
 def rows_of_messages(messages: Any, schema: str) -> Any:
     """Return flat rows from a stream of messages whose ``value`` is a JSON object, as Kafka delivers them.
 
-    ``schema`` names the columns ("machine string, time bigint, flow float"). A message that is no such object becomes a
-    row of nulls, which :func:`learn` refuses: filter these out before if they may come.
+    ``schema`` names the columns ("machine string, time bigint, flow float"). A message that is not such an object
+    becomes a row of nulls, which :func:`learn` refuses; filter such rows out first.
     """
     from pyspark.sql import functions
 
@@ -138,9 +138,9 @@ def _processor(recipe: Recipe, n_features: int, double: bool, late: str) -> Any:
 def write_events(
     events: Any, folder: str | os.PathLike[str], checkpoint: str | os.PathLike[str], **trigger: Any
 ) -> Any:
-    """Start a query that writes ``events`` to Parquet files in ``folder``, those of a batch whole and once.
+    """Start a query that writes ``events`` to Parquet files in ``folder``, all events of a batch together and once.
 
-    A batch that is done again after a crash replaces its own files; ``trigger`` is what Spark's ``trigger`` takes.
+    A batch that is repeated after a crash replaces its own files. ``trigger``: arguments of Spark's ``trigger``.
     """
     target = Path(folder)
 

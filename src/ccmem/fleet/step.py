@@ -66,7 +66,7 @@ class Recipe:
         A memory or a ``ModalClassifier`` that has learned nothing; every key gets one like it. A ``random_state`` is
         replaced by a seed made from the key.
     scale : "none", "unit" or "standard", default="none"
-        As for ``ccmem learn``, for every key by itself.
+        As for ``ccmem learn``, separately for every key.
     """
 
     def __init__(self, model: Any = None, scale: str = "none") -> None:
@@ -210,8 +210,8 @@ def advance(member: Member, rows: Rows, late: str = "drop") -> tuple[list[KeyedE
         last = "" if member.last is None else f" is not after the last one learned ({member.last}), or"
         raise LateRowsError(
             f"key {member.key!r}: {dropped} of {len(rows.order)} rows have an order that{last} is that of another row: "
-            "they were learned already, or come too late; skip such rows (--late drop), or give each an order of "
-            "its own and bring it in the same run as all rows before it"
+            "they were learned already, or come too late; skip such rows (--late drop), or give every row "
+            "a unique order and learn the row in the same run as the rows before it"
         )
     return (member.learn(fresh) if len(fresh.order) else []), dropped
 

@@ -218,7 +218,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         current = manifest["current"]
         is_sound = _fits(current, ROUND) and all(_fits(piece, PIECE) for piece in current["pieces"])
     if not is_sound:
-        raise CheckpointError(f"{file} is damaged: it does not say what a manifest says")
+        raise CheckpointError(f"{file} is damaged: its fields are not those of a manifest")
     if _signed(manifest) != _signed(manifest, manifest["digest"]):
         raise CheckpointError(
             f"{file} does not match its digest: it was altered or damaged; restore the whole folder, or learn into a "

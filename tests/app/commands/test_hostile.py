@@ -464,7 +464,7 @@ def test_signed_nonsense_is_explained_by_inspect(capsys: pytest.CaptureFixture[s
     Path("odd").write_bytes(forge(Path("m").read_bytes(), ODD[name]))
     for words in (["inspect", "odd"], ["inspect", "odd", "--json"]):
         told = failure(capsys, *words)
-        assert "does not hold what a model should" in told or "cannot be loaded" in told
+        assert "does not hold the fields of a model" in told or "cannot be loaded" in told
 
 
 # Data sets ----------------------------------------------------------------------------------------------------------

@@ -275,6 +275,16 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         list(read_files(tmp_path / "z.npz"))
 
 
+def test_texts_that_are_not_utf8_name_their_file(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], "i4")), pa.py_buffer(b"a\xfe")]
+    )
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "l": texts}), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"a\.parquet is damaged"):
+        list(read_files(tmp_path / "a.parquet", label="l"))
+
+
 def test_what_is_asked_for_must_be_there(sensors: Path, tmp_path: Path) -> None:
     file = sensors / "s.csv"
     for options, message in (

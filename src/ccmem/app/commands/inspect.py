@@ -78,7 +78,7 @@ def _doubting(file: str) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as problem:
-        raise CheckpointError(f"{file} does not hold what a model should ({problem!r})") from problem
+        raise CheckpointError(f"{file} does not hold the fields of a model ({problem!r})") from problem
 
 
 def _score(events: list[dict[str, Any]], file: Path) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class _Run:
         if self.stream.in_open_quote:
             print(
                 f"ccmem learn: {self.stream.in_open_quote:,} lines were not learned, because a quote is left open "
-                "before them; mend it, or take them by --accept-last-line",
+                "before them; close it, or take them by --accept-last-line",
                 file=sys.stderr,
             )
             return 1
@@ -290,7 +290,7 @@ def sentence(facts: dict[str, Any]) -> str:
     if facts["held_back"] and not facts["in_open_quote"]:
         text += "; a last line without its end was left for later (--accept-last-line takes it)"
     if facts["in_open_quote"]:
-        text += f"; a quote left open holds back the last {facts['in_open_quote']:,} lines of a file (mend it, or take"
+        text += f"; a quote left open holds back the last {facts['in_open_quote']:,} lines of a file (close it, or take"
         text += " them by --accept-last-line)"
     if facts["blocks"] is not None:
         parts = [counted(facts[f"{what}s"], what) for what in ("block", "unit", "event")]

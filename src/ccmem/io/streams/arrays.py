@@ -121,7 +121,7 @@ class ArrayTable(Table):
             np.ascontiguousarray(values) if values.dtype.kind == "U" and values.dtype.itemsize else np.empty(0, "u4")
         )
         if plain.view(f"{plain.dtype.byteorder}u4").max(initial=0) > 0x10FFFF:
-            raise SourceError(f"{self._file}: column {name!r} holds what is not text: the file is damaged")
+            raise SourceError(f"{self._file}: column {name!r} holds characters that do not exist: the file is damaged")
 
     def _batch(self, X: FloatArray, found: dict[str, Any], columns: Columns) -> Batch:
         labels = times = None

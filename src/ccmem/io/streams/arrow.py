@@ -47,13 +47,13 @@ class ArrowTable(Table):
     def schema(self) -> Schema:
         """Roles of the columns; the declared types decide what is a number."""
         pa = pyarrow()
+        sample: dict[str, Any] = {}
         with named(self._file):
             first = self._first()
-        sample: dict[str, Any] = {}
-        for name in self.columns:
-            if self.columns.count(name) == 1:
-                none = pa.nulls(0, self.types.field(name).type)  # of any type, also those that pa.array cannot make
-                sample[name] = _plain(pa, none if first is None else first.column(name).slice(0, SAMPLE_ROWS))
+            for name in self.columns:
+                if self.columns.count(name) == 1:
+                    none = pa.nulls(0, self.types.field(name).type)  # of any type, also those that pa.array cannot make
+                    sample[name] = _plain(pa, none if first is None else first.column(name).slice(0, SAMPLE_ROWS))
         found = infer(sample, self._rules, CellFormat(missing=self._rules.missing))
         for i, column in enumerate(found.columns):
             kind = self.types.field(column.name).type

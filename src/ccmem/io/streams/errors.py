@@ -1,4 +1,4 @@
-"""Errors of sources: what is wrong, where, and how to go on."""
+"""Errors of sources, which name the fault, its place and a remedy."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def named(file: str, what: str = "is damaged or not what its name says") -> Iter
 
 
 def shown(text: str) -> str:
-    """Return a value shortened and quoted for a message, with a sign in place of what is not text."""
+    """Return a value shortened and quoted for a message, with the replacement character for bytes that are not text."""
     return repr("".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text[:60]))

@@ -25,7 +25,7 @@ WHITESPACE = " "
 """Delimiter that represents any run of spaces and tabs."""
 _INSIDE_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
-csv.field_size_limit(LONGEST_LINE)  # Python's limit of 128 KiB is short for a text; it holds for the whole process
+csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))  # of the process; 128 KiB are too short for a text
 
 
 def split_records(text: str, delimiter: str) -> tuple[list[list[str]], IntArray]:
