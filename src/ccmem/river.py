@@ -298,7 +298,7 @@ class ConceptDetector(_DictModel, base.DriftDetector):
     ...     detector.update(rng.normal(weather, 0.2))
     ...     if detector.drift_detected:
     ...         print(step, "new" if detector.new_concept_detected else "back to", detector.concept)
-    367 new 1
+    351 new 1
     671 back to 0
     """
 
