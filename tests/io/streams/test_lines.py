@@ -514,6 +514,16 @@ def test_texts_of_old_spreadsheets_are_read_as_they_are(tmp_path: Path) -> None:
         list(read_files(tmp_path / "a.ndjson", label="l"))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_months_and_markers_that_are_not_ascii_are_recognised(tmp_path: Path, encoding: str) -> None:
+    rows = [f"{i + 1:02d}-Mär-2015 10:00,{1.5 * i},{'§' if i % 3 == 0 else i / 2}\n" for i in range(20)]
+    (tmp_path / "a.csv").write_bytes(("Zeit,a,b\n" + "".join(rows)).encode(encoding))
+    (chunk,) = read_files(tmp_path / "a.csv", markers=["§"], missing=True).chunks()
+    assert chunk.times is not None
+    assert chunk.times[0] == 1425204000.0  # 1 March 2015 10:00
+    assert np.isnan(chunk.X[:, 1]).tolist() == [i % 3 == 0 for i in range(20)]
+
+
 def test_values_and_record_ends_agree_with_the_slow_way() -> None:
     for text in TEXTS:
         for cut in range(len(text)):
