@@ -77,11 +77,12 @@ def compared(part: str, candidate: Candidate, folder: Path) -> list[Row]:
             continue
         try:
             settings = _settings(peer, streams, warm_up, budget)
+            candidates = {title: PeerCandidate(peer, setting) for title, setting in settings.items()}
         except ImportError as error:
             print(f"{part}, {peer.name}: skipped, {error}", flush=True)
             continue
-        for title, setting in settings.items():
-            row = PARTS[part](Trial(PeerCandidate(peer, setting), folder, SIZE))[0]
+        for title, one in candidates.items():
+            row = PARTS[part](Trial(one, folder, SIZE))[0]
             bare = {name: figure._replace(least=None, most=None) for name, figure in row.figures.items()}
             ari = None if row.ari is None else row.ari._replace(least=None, most=None)
             rows.append(Row(f"{row.benchmark}: {peer.name}, {title}", bare, ari))
