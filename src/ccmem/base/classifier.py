@@ -47,7 +47,7 @@ class OnMemory:
 class OnlineClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier around ``_teach``, which learns a chunk, and ``_learn_row``, which learns one validated row."""
 
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes",)
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes", "_unchanged")
     classes_: Any
     unlabeled: Any
 

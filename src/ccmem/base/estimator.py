@@ -24,6 +24,8 @@ class Estimator(GuardedEstimator):
     _shape_parameters: ClassVar[tuple[str, ...]]
     """Parameters that cannot change once learning has begun."""
     _began_with: tuple[Any, ...]
+    _kept_until_assigned: ClassVar[tuple[str, ...]] = ("_unchanged",)
+    """Results that are forgotten when an attribute is assigned."""
     _begun: ClassVar[str] = "_state"
     """Attribute that exists once learning has begun."""
 
@@ -50,6 +52,17 @@ class Estimator(GuardedEstimator):
                 f"{type(self).__name__}: {', '.join(changed)} cannot change once learning has begun; "
                 "call fit to start again"
             )
+
+    def _check_unchanged(self) -> None:
+        """Check the settings as :meth:`_check_settings` does; the result is kept until an attribute is assigned."""
+        if "_unchanged" not in self.__dict__:
+            self._check_settings()
+            self.__dict__["_unchanged"] = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        for kept in self._kept_until_assigned:
+            self.__dict__.pop(kept, None)
+        super().__setattr__(name, value)
 
     def _shape(self) -> tuple[Any, ...]:
         values = [getattr(self, name) for name in self._shape_parameters]

@@ -39,7 +39,6 @@ class ChunkResult(NamedTuple):
 
 
 _NO_CHANGES: IntArray = np.empty((0, JOURNAL_COLUMNS), np.int64)
-_KEPT_UNTIL_ASSIGNED = ("_single_sample_call", "_unchanged")
 Observer = Callable[[int, FloatArray], Any]
 """Callback run in the learning thread after every chunk, with the chunk's first step and its rows; must be fast."""
 
@@ -62,7 +61,8 @@ class CompetitiveMemory(ArrayState):
     """Number of units that vote for the label of a row by default."""
     _sharpness: ClassVar[int] = 8
     """Exponent of the weights of votes."""
-    _not_pickled: ClassVar[tuple[str, ...]] = (*_KEPT_UNTIL_ASSIGNED, "_observers")
+    _kept_until_assigned: ClassVar[tuple[str, ...]] = ("_unchanged", "_single_sample_call")
+    _not_pickled: ClassVar[tuple[str, ...]] = (*_kept_until_assigned, "_observers")
     _observers: tuple[Observer, ...] = ()
     random_state: Any = 0
     """Default seed; a model without randomness has no such parameter."""
@@ -169,11 +169,6 @@ class CompetitiveMemory(ArrayState):
         self.__dict__["_single_sample_call"] = learn, settings, winner
         return learn, settings, winner
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        for kept in _KEPT_UNTIL_ASSIGNED:
-            self.__dict__.pop(kept, None)
-        super().__setattr__(name, value)
-
     def _expect_times(self, times: FloatArray | None) -> None:
         """Announce the times of the rows that are learned next; only memories with blocks keep times."""
 
@@ -194,13 +189,6 @@ class CompetitiveMemory(ArrayState):
         if checked and X.dtype == self._state.prototypes.dtype and X.shape[1] == self.n_features_in_ and X.flags.carray:
             return np.asarray(X)
         return self._check(X, reset=False, missing=missing)
-
-    def _check_unchanged(self) -> None:
-        """Check the parameters, also against those at the start of learning; cached until an assignment."""
-        if "_unchanged" in self.__dict__:
-            return
-        self._check_settings()
-        self.__dict__["_unchanged"] = True
 
     def _begin(self, X: Any, missing: bool = True) -> FloatArray:
         """Validate the first chunk and create a state for its columns; a failure leaves the memory unchanged."""

@@ -110,7 +110,7 @@ class DiscriminantClassifier(CountingClassifier):
         "autoregressive": boolean(),
     }
     _shape_parameters: ClassVar[tuple[str, ...]] = ("n_axes", "buffer_rows", "forgetting")
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes", "_checked")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_made", "_label_codes", "_unchanged")
     _state: Sums | Following
     _made: list[Any]
     """Cached rule of the running sums, and what it was made from."""
@@ -144,11 +144,11 @@ class DiscriminantClassifier(CountingClassifier):
         self._learn_one(x, y)
 
     def _learn_row(self, row: FloatArray, code: int) -> None:
-        self._check_settings()
+        self._check_unchanged()
         self._state.learn(row, np.array([code]), self._settings())
 
     def _teach(self, X: Any, y: Any, classes: Any) -> None:
-        self._check_settings()
+        self._check_unchanged()
         rows = self._check(X)
         codes, all_classes = self._codes(y, len(rows), classes)
         with undone_on_error(self) if len(rows) > 1 else nullcontext():
@@ -170,18 +170,12 @@ class DiscriminantClassifier(CountingClassifier):
             state = self._state
         self._state = state.with_classes(places, len(classes))
         self.classes_, self._began_with = classes, self._shape()
+        self._check_unchanged()  # so that predictions leave the attributes as they are
         self._state.learn(rows, codes, self._settings())
 
     def _settings(self) -> Settings:
         priors = PREVIOUS if self.autoregressive else _PRIORS[self.priors]
         return Settings(float(self.own_share), float(self.ridge), int(self.n_axes), priors)
-
-    def _check_settings(self) -> None:
-        """Check the parameters if they have changed since the last check, which takes longer than to learn a row."""
-        now = tuple(getattr(self, name) for name in self._rules)
-        if now != vars(self).get("_checked"):
-            super()._check_settings()
-            self._checked = now
 
     def _kind(self, n_features: int) -> type[Sums] | type[Following]:
         return Following if self.forgetting == "auto" and n_features <= FEW_COLUMNS else Sums
@@ -239,7 +233,7 @@ class DiscriminantClassifier(CountingClassifier):
 
     def _answers_to_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """Return class probabilities of validated rows, and squared distances to the nearest class if available."""
-        self._check_settings()
+        self._check_unchanged()
         return self._state.probabilities(rows, self._settings(), self._made)
 
     @property
@@ -296,7 +290,7 @@ class DiscriminantClassifier(CountingClassifier):
 
     @reading
     def _export(self) -> dict[str, Any]:
-        self._check_settings()
+        self._check_unchanged()
         fields = self._state._asdict()
         counters = dict(zip(self._state.counter_names(), fields.pop("counters").tolist(), strict=True))
         return {**fields, "counters": counters, "classes_": self.classes_, **self._export_columns()}

@@ -167,7 +167,7 @@ class GatedMLP(MetaEstimatorMixin, OnMemory, OnlineNetwork):  # type: ignore[mis
         return int(self._learn_one(x, y))
 
     def _learn_row(self, row: FloatArray, code: int) -> int:
-        self._check_settings()
+        self._check_unchanged()
         self.memory_._check_unchanged()
         return int(self._learn_rows(row, self._output_unit(code))[0])
 

@@ -81,7 +81,7 @@ class OnlineMLP(OnlineNetwork):
         self._learn_one(x, y)
 
     def _learn_row(self, row: FloatArray, code: int) -> None:
-        self._check_settings()
+        self._check_unchanged()
         self._run(row, self._output_unit(code), np.zeros(1, np.int64))
 
     # ---------------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class ModalClassifier(MetaEstimatorMixin, OnMemory, VotingPredictions):  # type:
         "label_use": choice("readout", "merge", "guide"),
         "metric": choice("auto", "own", "shared"),
     }
-    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes", "_made")
+    _not_pickled: ClassVar[tuple[str, ...]] = ("_label_codes", "_unchanged", "_made")
 
     def __init__(
         self,
