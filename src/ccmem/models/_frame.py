@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 SHOWN_COLUMNS = 3
 """Maximum number of moved columns that the description of an event names."""
+_SURELY_MOVED = 2.0
+"""Change in standard deviations from which a column is named, however far another one has moved: that of a constant
+column, such as a switch, is many."""
 
 
 def described_events(
@@ -21,7 +24,7 @@ def described_events(
     """Return the fields of events with names of blocks and columns, and the time until the next change of block.
 
     ``last_time``: end of the stream, until which the last block stayed in use. ``least``: smallest change of a column
-    that is named, in units of the largest, both in standard deviations of their columns.
+    that is named, in units of the largest, both in standard deviations of their columns; two deviations suffice.
     """
     names = memory.block_names_
     turns = [event for event in events if event.changes_block]
@@ -51,7 +54,8 @@ def _moved(memory: BlockMemory, event: Event, least: float) -> list[str]:
         columns = memory.explain(event).columns
     except (ValueError, LookupError):  # the block has been merged or removed since the event
         return []
-    return [column.name for column in columns[:SHOWN_COLUMNS] if column.spreads >= least * columns[0].spreads]
+    enough = min(least * columns[0].spreads, _SURELY_MOVED)
+    return [column.name for column in columns[:SHOWN_COLUMNS] if column.spreads >= enough]
 
 
 COLUMNS = (

@@ -172,3 +172,13 @@ def test_a_fleet_tells_when_its_events_were(capsys: pytest.CaptureFixture[str]) 
     assert facts["events"][0]["when"].startswith(("5 Feb 2015 05:", "5 Feb 2015 06:"))
     assert main(["fleet", "inspect", "pump", "--store", "s"]) == 0
     assert "new_block 0 -> 1 at 5 Feb 2015 0" in capsys.readouterr().out
+
+
+def test_columns_that_surely_moved_are_named_beside_a_switch(capsys: pytest.CaptureFixture[str]) -> None:
+    """A column of 0 and 1 moves by very many of its standard deviations."""
+    rng = np.random.default_rng(0)
+    levels = np.repeat([[0.0, 21.0, 5.0], [1.0, 24.0, 5.0]], 300, axis=0)
+    rows = [f"{a:.0f},{b:.4f},{c:.4f}" for a, b, c in rng.normal(levels, [0.0, 0.4, 0.4])]
+    Path("pump.csv").write_text("\n".join(["pump,temperature,flow", *rows]) + "\n")
+    assert main(["learn", "pump.csv"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("  pump, temperature")
