@@ -148,11 +148,11 @@ def named_row(dataset: str, name: str, size: str | None = "small") -> Row:
         row = (tuned_row(dataset, model) if of != model else None) or named_row(dataset, model)
     if "model" in facts:
         row = replace(row, model=facts["model"], parameters={}, start=facts.get("start", row.start))
-    for parameters in (facts.get("parameters", {}), sized, here.get(size, {}) if size in facts else here):
-        row = changed(row, name, parameters)
     if "memory" in facts:
         memory = named_row(dataset, facts["memory"])
         row = changed(row, name, {"memory": {"model": memory.model, **memory.parameters}})
+    for parameters in (facts.get("parameters", {}), sized, here.get(size, {}) if size in facts else here):
+        row = changed(row, name, parameters)
     return replace(row, title=facts["title"], source=facts.get("source", row.source))
 
 
