@@ -1,7 +1,7 @@
-"""Put the results of the competitive family into docs/family.md, from studies/evidence/family.
+"""Put the results of the competitive family into docs/family.md, from studies/evidence.
 
 ccmem reproduce mnist fashion-mnist notmnist --rows family family-500 --out studies/evidence/family
-ccmem reproduce mnist fashion-mnist notmnist --rows adaptive --models ccm --out studies/evidence/family-blocks
+ccmem reproduce mnist fashion-mnist notmnist --rows adaptive --models ccm --out studies/evidence/reproduce
 python -m studies.family
 """
 
@@ -25,6 +25,7 @@ from studies.pages import grid, put_between
 
 HERE = Path(__file__).parent
 EVIDENCE, PICTURES = HERE / "evidence" / "family", HERE.parent / "docs" / "_static"
+WITH_BLOCKS = HERE / "evidence" / "reproduce"
 SETS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "notmnist": "NotMNIST"}
 LARGE, BLOCKS = "-500", "adaptive-ccm"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
@@ -132,7 +133,7 @@ def draw_units(titles: dict[str, str], shares: dict[str, list[float]]) -> None:
 def main() -> None:
     """Write the tables and draw the pictures."""
     found = {name: json.loads(file.read_text()) for name in SETS if (file := EVIDENCE / f"{name}.json").exists()}
-    blocks = {name: json.loads((HERE / f"evidence/family-blocks/{name}.json").read_text()) for name in SETS}
+    blocks = {name: json.loads((WITH_BLOCKS / f"{name}.json").read_text()) for name in SETS}
     page = HERE.parent / "docs" / "family.md"
     put_between(page, "family", table(found, {name: result["rows"][BLOCKS] for name, result in blocks.items()}))
     put_between(page, "settings", chosen())
@@ -141,18 +142,17 @@ def main() -> None:
     draw_forgetting({**{name: rows[name] for name in order}, BLOCKS: blocks["mnist"]["rows"][BLOCKS]})
     file = EVIDENCE / "units.json"
     memories = {name: EVIDENCE / "memories" / f"mnist-{name}.npz" for name in order}
-    memories[BLOCKS] = HERE / "evidence" / "family-blocks" / "memories" / f"mnist-{BLOCKS}.npz"
+    memories[BLOCKS] = WITH_BLOCKS / "memories" / f"mnist-{BLOCKS}.npz"
     tasks = found["mnist"]["dataset"]["tasks"]
-    if (EVIDENCE / "memories").exists():  # memories are large and not kept; the shares are
-        data, shares = load("mnist", pixels="unit"), {}
-        for name, path in memories.items():  # classifiers with labels store no units
-            if path.exists() and "prototypes" in (memory := np.load(path)):
+    shares = json.loads(file.read_text()) if file.exists() else {}
+    if any(path.exists() for path in memories.values()):  # memories are large and not kept; the shares are
+        data = load("mnist", pixels="unit")
+        for name, path in memories.items():
+            if path.exists() and "prototypes" in (memory := np.load(path)):  # classifiers with labels store no units
                 used = memory["prototypes"][memory["wins"] > 0]
                 shares[name] = units_by_task(used, data.X_test, data.y_test, tasks)
         file.write_text(json.dumps(shares, indent=1) + "\n")
-    draw_units(
-        {**{name: row["title"] for name, row in rows.items()}, BLOCKS: "AdaptiveCCM"}, json.loads(file.read_text())
-    )
+    draw_units({**{name: row["title"] for name, row in rows.items()}, BLOCKS: "AdaptiveCCM"}, shares)
 
 
 if __name__ == "__main__":
