@@ -304,6 +304,15 @@ def forget_changed(out: Path) -> None:
     out.write_text("".join(kept))
 
 
+def first_pass(out: Path) -> tuple[int, int]:
+    """Count the randomly chosen mutants killed by the tests that existed when they were planted, and all of them."""
+    first: dict[str, str] = {}
+    for entry in map(json.loads, out.read_text().splitlines()):
+        first.setdefault(entry["error"], entry["result"])
+    results = [result for error, result in first.items() if AT_RANDOM.search(error)]
+    return results.count("killed"), len(results)
+
+
 def summary(out: Path) -> dict[str, Any]:
     """Summarise the evidence: the latest result of every mutant in a current function."""
     entries = {entry["error"]: entry for entry in map(json.loads, out.read_text().splitlines())}
@@ -332,6 +341,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=10, help="most errors to plant in a module (default 10)")
     parser.add_argument("--module", action="append", help="only in this module, such as ccmem.io.streams.csv")
+    parser.add_argument("--modules", type=int, metavar="N", help="only in N modules, drawn at random")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only in the modules of this group")
     parser.add_argument("--survivors", action="store_true", help="only those that survived so far")
     parser.add_argument("--tests", nargs="*", help="run these tests instead of those of the group")
@@ -348,6 +358,9 @@ def main() -> None:
     if args.compare:
         compare(args, lambda text: print(text, flush=True))
         return
+    if args.modules:
+        every = [f"ccmem.{module}" for name in GROUPS if name != NAMED_ONLY for module in GROUPS[name][0]]
+        args.module = random.Random(args.seed).sample(every, args.modules)
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["CCMEM_MUTANTS"] = "1"  # hypothesis stops at the first failure, without shrinking it
     terminal = os.fdopen(os.dup(1), "w")

@@ -10,7 +10,7 @@ import pytest
 
 import ccmem
 from ccmem.core.clock import GRID, RECENT, Clock
-from ccmem.core.times import format_duration, format_time
+from ccmem.core.times import EARLIEST, LATEST, format_duration, format_time
 
 START = datetime(2015, 2, 5, tzinfo=UTC).timestamp()
 
@@ -102,7 +102,14 @@ def test_a_clock_is_exact_near_by_and_bounded_far_off() -> None:
     assert sum(array.size for array in (fields["grid"], fields["recent"])) <= 2 * GRID + RECENT
     again = Clock.of(fields)
     assert [again.at(step) for step in range(0, 20_000, 11)] == [whole.at(step) for step in range(0, 20_000, 11)]
-    for wrong in ({**fields, "steps": -1}, {**fields, "width": 0}, {**fields, "grid": fields["grid"][1:]}):
+    one_interval = {"steps": 5, "width": 2**62, "grid": np.zeros(1), "recent": np.zeros(5)}
+    Clock.of({**one_interval, "width": 2**62 - 1})
+    for wrong in (
+        {**fields, "steps": -1},
+        {**fields, "width": 0},
+        {**fields, "grid": fields["grid"][1:]},
+        one_interval,
+    ):
         with pytest.raises(ValueError, match="damaged"):
             Clock.of(wrong)
 
@@ -130,3 +137,16 @@ def test_events_as_a_frame() -> None:
 
 def test_words_for_durations() -> None:
     assert [format_duration(s) for s in (59.4, 61, 3600, 90_000)] == ["59.4 s", "1 min 1 s", "1 h", "1 d 1 h"]
+
+
+def test_the_first_and_the_last_time_of_the_calendar() -> None:
+    assert (format_time(EARLIEST), format_time(LATEST)) == ("1 Jan 1 00:00", "31 Dec 9999 23:59:59")
+    assert (format_time(EARLIEST - 1), format_time(LATEST + 1), format_time(None)) == ("-", "-", "-")
+    for first, good in ((EARLIEST, True), (EARLIEST - 1, False), (LATEST - 1, True), (LATEST, False)):
+        memory, times = ccmem.AdaptiveCCM(), np.array([first, first + 1])
+        if good:
+            memory.partial_fit(np.eye(2), times=times)
+            assert (memory.time_at(0), memory.time_at(1)) == (first, first + 1)
+        else:
+            with pytest.raises(ValueError, match="time"):
+                memory.partial_fit(np.eye(2), times=times)

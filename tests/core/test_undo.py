@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ccmem import AdaptiveCCM, ModalClassifier
+from ccmem.core.undo import undone_on_error
 from ccmem.readout import DiscriminantClassifier, _sums
 from zoo import ALL, seeded
 
@@ -84,3 +85,25 @@ def test_a_first_chunk_that_is_interrupted_leaves_a_model_that_has_learned_nothi
         memory.partial_fit(regimes(0))
     memory.__dict__.pop("_settings", None)
     assert memory.partial_fit(regimes(1)).to_bytes() == AdaptiveCCM().partial_fit(regimes(1)).to_bytes()
+
+
+def test_attributes_arrays_and_random_generators_are_restored() -> None:
+    class Owner:
+        pass
+
+    owner: Any = Owner()
+    owner.array, owner.parts, owner.rng = np.zeros(3), (np.ones(2),), np.random.default_rng(0)
+    array, part, expected = owner.array, owner.parts[0], np.random.default_rng(0).random(4)
+
+    def interrupted() -> None:
+        with undone_on_error(owner):
+            owner.array[:] = owner.parts[0][0] = owner.rng.random()
+            owner.array, owner.new = np.full(3, 9.0), 1
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert owner.array is array
+    assert not hasattr(owner, "new")
+    assert (array.tolist(), part.tolist()) == ([0.0] * 3, [1.0] * 2)
+    assert owner.rng.random(4).tolist() == expected.tolist()

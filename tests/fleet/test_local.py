@@ -419,3 +419,9 @@ def test_killed_around_any_rename_a_run_ends_as_if_nothing_had_been(tmp_path: Pa
     assert left <= {".manifest.json.ccmem-lock"}
     assert list((tmp_path / "s" / "work").iterdir()) == []
     shutil.rmtree(tmp_path / "s")
+
+
+def test_one_row_is_enough_to_begin_with(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("key,order,a,b\npump,1,0.5,1.5\n")
+    assert learn(tmp_path / "one.csv", "--key", "key", "--order", "order", "--store", tmp_path / "store") == 0
+    assert set(content(tmp_path / "store")[0]) == {"pump"}

@@ -68,6 +68,7 @@ def test_onsets_are_compared_with_the_changes() -> None:
     score = score_events(events, [11, 20, 30])
     assert (score.onset_errors, score.onsets_covered, score.median_onset_error) == ((-1, 2, -1), 2, 1)
     assert score_events([], [10]).onsets_covered == 0
+    assert score_events([event.record() for event in events], [11, 20, 30]) == score
 
 
 @given(st.lists(st.integers(0, 60), max_size=12), st.sets(st.integers(1, 60), max_size=6))

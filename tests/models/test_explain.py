@@ -23,6 +23,7 @@ def memory_of(before: Any, after: Any, spreads: tuple[Any, Any], own_units: bool
     return SimpleNamespace(n_blocks_=2, _profile=profiles.__getitem__, **named)
 
 
+SAME: Any = ([1.0], [2.0], ([0.1], [0.1]), True)
 BEFORE, AFTER, SPREADS = [1.0, 2.0, 3.0], [1.5, 6.0, 3.0], ([0.1, 0.6, 0.0], [0.7, 0.8, 0.0])
 
 
@@ -64,6 +65,8 @@ def test_the_text_shows_the_columns_that_moved_most() -> None:
     few = explain(memory_of(BEFORE, AFTER, SPREADS, True), EVENT)
     assert len(str(few).splitlines()) == 4
     assert "more columns" not in str(few)
+    assert str(few).splitlines()[1].startswith(f"  column 1  {2.0:10.4g} -> {6.0:10.4g}")  # no wider than the names
+    assert str(explain(memory_of(*SAME, ["n" * 30]), EVENT)).splitlines()[1].startswith(f"  {'n' * 24}  ")
 
 
 def test_blocks_and_events_that_are_not_there_are_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ccmem import SOINN, GrowingNeuralGas, ModalClassifier, ncl
+from ccmem import SOINN, CheckpointError, GrowingNeuralGas, ModalClassifier, from_bytes, ncl
 from naive import soinn
 
 # Every power is farther from the one before than that is from its neighbours, so 160 rows become units.
@@ -66,3 +66,25 @@ def test_a_broken_part_of_a_graph_is_named():
 
     with pytest.raises(ncl.PartError, match=r"activation 'broken' \(test_graph.py, line \d+\) returned nan"):
         Broken(10, insert_every=3).fit(APART)
+
+
+@pytest.mark.parametrize("model", [SOINN(prune_every=100), GrowingNeuralGas(12, insert_every=10)], ids=repr)
+def test_a_saved_graph_goes_on_and_damaged_edges_are_refused(model):
+    model.partial_fit(APART[:200])
+    again = from_bytes(model.to_bytes())
+    np.testing.assert_array_equal(again.edges_, model.edges_)
+    np.testing.assert_array_equal(again.partial_fit(APART).prototypes_, model.partial_fit(APART).prototypes_)
+    edges, n = model._state.edges, model.n_units_
+    one, other = model.edges_[0]
+    for changes in (
+        {(one, other): -1, (other, one): -1},
+        {(one, other): 0},
+        {(one, one): 1},
+        {(n, one): 1, (one, n): 1} if n < len(edges) else {(one, one): 1},
+    ):
+        before = edges.copy()
+        for place, value in changes.items():
+            edges[place] = value
+        with pytest.raises(CheckpointError, match="damaged"):
+            from_bytes(model.to_bytes())
+        edges[...] = before

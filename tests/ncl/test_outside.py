@@ -18,7 +18,7 @@ from ccmem.kernels.jit import JIT_ENABLED
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from user_models import ChainMap, OwnMetric  # noqa: E402
+from user_models import ChainMap, OwnMetric, largest_gap  # noqa: E402
 
 X = np.random.default_rng(0).random((300, 4))
 y = (X[:, 0] > 0.5).astype(int)
@@ -60,6 +60,15 @@ def test_labels(tmp_path):
         taught.save(tmp_path / "model")
         again = ccmem.load(tmp_path / "model", classes=[ChainMap, OwnMetric])
         np.testing.assert_array_equal(again.predict(X), taught.predict(X))
+
+
+def test_only_units_with_votes_answer():
+    memory = type("ByLargestGap", (ccmem.ncl.Model,), {"activation": largest_gap})(20)
+    taught = ccmem.ModalClassifier(memory).partial_fit(X, None).partial_fit(X[:3], y[:3])
+    voters = np.flatnonzero(taught.votes_.any(axis=1))
+    assert 0 < len(voters) <= 3
+    gaps = np.abs(X[:, np.newaxis] - taught.memory_.prototypes_[voters]).max(axis=2)
+    np.testing.assert_array_equal(taught.predict_units(X)[1], voters[gaps.argmin(axis=1)])
 
 
 def test_stack_and_river():

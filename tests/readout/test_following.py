@@ -307,3 +307,34 @@ def test_bad_rows_are_named_and_change_nothing(X, message):
     with pytest.raises(ValueError, match=message):
         clf.partial_fit(X, [1])
     assert_same(before, clf._state)
+
+
+def test_forecasters_are_archived_next_to_each_other_and_then_replace_the_least_used():
+    live, size = len(following.WINDOWS), following.ARCHIVE_SIZE
+    state = following.Following.new(2, 1, 8)
+    state = state.with_classes(np.empty(0, np.int64), 2)
+    margin = 2 * following.ARCHIVE_MARGIN
+    for i in range(size):
+        state.forecasters[following.LONG, following.ARCHIVED] = margin * i  # better than all archived so far
+        state.means[:, following.ARCHIVED] = i + 1.0
+        state._archive()
+        assert state.counters[following.ARCHIVE] == i + 1
+    expected = np.arange(size) + 1.0
+    np.testing.assert_array_equal(state.means[0, live : live + size, 0], expected)
+    state._archive()  # as good as one in the archive
+    np.testing.assert_array_equal(state.means[0, live : live + size, 0], expected)
+    state.forecasters[following.USE, live : live + size] = 1.0
+    state.forecasters[following.USE, live + 1] = 0.5
+    state.forecasters[following.LONG, following.ARCHIVED] = margin * size
+    state.means[:, following.ARCHIVED] = expected[1] = 99.0
+    state._archive()
+    np.testing.assert_array_equal(state.means[0, live : live + size, 0], expected)
+    assert state.counters[following.ARCHIVE] == size
+
+
+@pytest.mark.parametrize("scale", [1e40, 1e-40])
+def test_determinants_beyond_the_range_of_floats_are_kept_as_logarithms(scale):
+    X, y = rows(160)
+    plain, scaled = (DiscriminantClassifier().partial_fit(factor * X, y)._state for factor in (1.0, scale))
+    live = len(following.WINDOWS)
+    np.testing.assert_allclose(scaled.log_dets[:live], plain.log_dets[:live] + 8 * np.log(scale), rtol=1e-9)

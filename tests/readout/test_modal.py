@@ -497,3 +497,14 @@ def test_columns_of_rounding_errors_do_not_hide_that_the_others_share_a_unit():
     assert not AdaptiveCCM().partial_fit(X)._by_distance
     X[:, 6:30] *= 1e-5
     assert AdaptiveCCM().partial_fit(X)._by_distance
+
+
+def test_probabilities_of_two_winners_are_calibrated_too():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((600, 2)), rng.integers(2, size=600)  # labels that nothing predicts
+    clf = ModalClassifier(IncrementalWTA(60), n_winners=2)
+    for x, label in zip(X, y, strict=True):
+        clf.partial_fit(x[np.newaxis], [label], classes=[0, 1])
+    votes = clf.predict_votes(X)
+    shares = (votes / votes.sum(axis=1, keepdims=True)).max(axis=1)
+    assert clf.predict_proba(X).max(axis=1).mean() < shares.mean() - 0.05

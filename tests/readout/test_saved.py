@@ -84,3 +84,11 @@ def test_parameters_that_changed_since_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"hidden_sizes.* changed since"):
         net.save(tmp_path / "net.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("net", networks()[:3], ids=repr)
+def test_rows_are_counted_with_and_without_a_label(net):
+    y = LABELS.copy()
+    y[::3] = None
+    counters = net.partial_fit(X, y)._export()["counters"]
+    assert (counters["seen"], counters["taught"]) == (90, 60)

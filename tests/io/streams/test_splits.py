@@ -98,3 +98,15 @@ def test_shuffled_has_no_structure():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.arange(40) % 4)
+
+
+def test_the_least_blur_mixes_the_two_samples_at_the_border():
+    y = np.repeat([0, 1, 2], [20, 20, 1])
+    swapped = 0
+    for seed in range(20):
+        sharp, blurred = (split_by_class(y, 3, blur=blur, random_state=seed).indices for blur in (0.0, 1e-6))
+        assert sorted(blurred) == list(range(41))
+        inside = np.isin(np.arange(41), [19, 20, 39, 40])
+        np.testing.assert_array_equal(sharp[~inside], blurred[~inside])
+        swapped += bool((sharp != blurred).any())
+    assert swapped > 0

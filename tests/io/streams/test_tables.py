@@ -41,3 +41,14 @@ def test_rows_that_were_read_are_skipped(tmp_path: Path, skip: int, known: bool)
     whole = rows(0, None)
     assert len(whole) == len(ends) == 60
     assert rows(skip, ends[skip - 1] if known else None) == whole[skip:]
+
+
+@pytest.mark.parametrize(("repeats", "is_counter"), [(1, True), (2, False)])
+def test_a_numbered_column_is_left_out_only_if_it_grows_in_every_row(
+    tmp_path: Path, repeats: int, is_counter: bool
+) -> None:
+    rows = "".join(f"{i // repeats},{i % 7}.5\n" for i in range(60))
+    (tmp_path / "x.csv").write_text("id,a\n" + rows)
+    stream = read_files(tmp_path / "x.csv")
+    assert sum(len(X) for X, _ in stream) == 60
+    assert ("id" in [column.name for column in stream.left_out]) == is_counter
