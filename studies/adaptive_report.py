@@ -78,6 +78,8 @@ def bound_table(results: dict[str, Any]) -> str:
 
     bounds = [str(bound) for bound in sorted({int(bound) for entry in results.values() for bound in entry})]
     rows = [(name, *(cell(entry.get(bound, [])) for bound in bounds)) for name, entry in results.items()]
+    counts = [sorted({len(entry[bound]) for entry in results.values() if bound in entry}) for bound in bounds]
+    rows.append(("trials", *(" or ".join(map(str, count)) for count in counts)))
     return grid(["data, stream, labels used for", *bounds], rows)
 
 
@@ -127,7 +129,7 @@ def tables(results: dict[str, Any]) -> str:
         parts.append(("Found by tuning, on validation splits", tuned_table(streams)))
     for part, title, table in (
         ("dependent", "Samples that are not independent", dependent_table),
-        ("bounds", "Bounds: strict ACC (units)", bound_table),
+        ("bounds", "Bounds: strict ACC of the best unit (units)", bound_table),
     ):
         if part in results:
             parts.append((title, table(results[part])))
@@ -151,7 +153,7 @@ def draw(results: dict[str, Any], folder: Path = PICTURES) -> None:
                 if bounds := sorted(entry, key=int):
                     lines[f"{name}, {kind}"] = [int(b) for b in bounds], [_mean(entry[b], "strict ACC") for b in bounds]
         dashed = [name for name in lines if name.endswith("shuffled")]
-        axis = plots.curves(lines, xlabel="max_units", ylabel="strict ACC", log=True, dashed=dashed)
+        axis = plots.curves(lines, xlabel="max_units", ylabel="strict ACC, best unit", log=True, dashed=dashed)
         axis.figure.savefig(folder / "adaptive_bounds.png", dpi=120)
     if "streams" in results:
         figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
