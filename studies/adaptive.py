@@ -288,7 +288,9 @@ def main() -> None:
     parser.add_argument("--data", metavar="FOLDER", help="folder of the image sets")
     parser.add_argument("--part", nargs="*", default=list(PARTS), choices=list(PARTS), help="what to run")
     parser.add_argument("--trials", type=int, default=10, help="trials of every row (default: 10)")
-    parser.add_argument("--sets", nargs="*", default=[*IMAGES, *MADE], help="data sets of streams and bounds (default: all)")
+    parser.add_argument(
+        "--sets", nargs="*", default=[*IMAGES, *MADE], help="data sets of streams and bounds (default: all)"
+    )
     parser.add_argument(
         "--streams", nargs="*", default=STREAMS, choices=STREAMS, help="kinds of streams (default: all)"
     )
