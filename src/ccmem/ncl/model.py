@@ -179,6 +179,7 @@ class Model(CompetitiveMemory):
             raise self._explained(X[failed], problem, [codes[failed] for codes in self._codes]) from problem
 
     def _learn_row(self, row: FloatArray) -> ChunkResult:
+        self._check_unchanged()  # before the row is learned again to explain an error
         if self._in_python:
             return self._learn(row)
         try:

@@ -77,7 +77,7 @@ def describe(
     The error of the spread is more than normal where few steps make up the sum.
     """
     for j in range(total.shape[0]):
-        n = readings[j]
+        n = max(readings[j], 1.0)  # a column without readings repeats an earlier batch
         variance = squares[j] / (2.0 * n)
         mean = reference[j] + total[j] / n
         steps = 4.0 * n * n * variance * variance / max(fourths[j], s.TINY)
