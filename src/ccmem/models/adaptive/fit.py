@@ -1,4 +1,4 @@
-"""How well blocks explain the latest batches: the statistic of :mod:`ccmem.models.adaptive.evidence`, in numpy.
+"""Fit of every block to the latest batches: the statistic of :mod:`ccmem.models.adaptive.evidence`, in numpy.
 
 The block in use is at its reference, a stored block at its level. A block fits if its evidence is not positive; it does
 not fit if its evidence exceeds the threshold of an alarm. Features have the shape (2, columns): means, then spreads.
